@@ -1,0 +1,1 @@
+//! The daemon that builds sandboxes, runs commands in them, moves files and resets.

@@ -1,0 +1,1 @@
+//! SWE-bench rows, predictions, log parsers, verdicts and reports.

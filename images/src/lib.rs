@@ -1,0 +1,1 @@
+//! The content-addressed image store and its importers.

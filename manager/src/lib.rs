@@ -1,0 +1,1 @@
+//! Pools, leases, providers, front ends and the command line of innkeeper.

@@ -1,0 +1,1 @@
+//! The pure pool core: events and a time in, actions out.

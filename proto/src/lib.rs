@@ -1,0 +1,1 @@
+//! Wire types of innkeeper and the limits that both ends share.

@@ -1,0 +1,1 @@
+//! Capture, digest and verify: the proof that a sandbox equals its baseline.
