@@ -1,0 +1,319 @@
+//! The walk: depth first, names sorted, descriptors kept for the innermost levels only.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::fs::{FileType, Statx};
+use rustix::io::Errno;
+
+use super::directory::{self, Names, Range};
+use super::stamps::Stamps;
+use super::{Capture, CaptureError, Contents, Options, contents, entry};
+use crate::digest::Digest;
+use crate::tree::{BuildError, Builder, Entry, Kind};
+
+/// Directories kept open at a time. Above them descriptors are closed and opened again through `..` on
+/// the way back, so that a deep tree costs no more descriptors than a flat one.
+const OPEN_LEVELS: usize = 64;
+
+/// The clock is looked at once in so many entries.
+const CLOCK_EVERY: usize = 64;
+
+/// What makes two names one file: device and inode, and what could not differ if they were.
+type LinkKey = (u64, u64, u64, (i64, u32), (i64, u32));
+
+/// A directory whose entries are being visited.
+struct Frame {
+    fd: Option<OwnedFd>,
+    identity: (u64, u64),
+    names: Range,
+    path_len: usize,
+    /// The same directory in the tree whose digests may be reused.
+    earlier: Option<u32>,
+}
+
+pub(super) fn walk(root: BorrowedFd<'_>, options: &Options<'_>) -> Result<Capture, CaptureError> {
+    let at_root = |operation| {
+        move |source| CaptureError::Call {
+            operation,
+            path: Vec::new(),
+            source,
+        }
+    };
+    let fd = directory::open(root, c".").map_err(at_root("open"))?;
+    let stat = entry::stat(fd.as_fd(), c"").map_err(at_root("stat"))?;
+    let mut state = State::new(&fd, &stat, options)?;
+    let mut names = Names::default();
+    let earlier = state.stamps.root();
+    let mut frames = vec![state.enter(fd, &stat, earlier, &mut names)?];
+
+    while let Some(frame) = frames.last_mut() {
+        state.path.truncate(frame.path_len);
+        let Some(name) = names.next(&mut frame.names) else {
+            names.forget(&frame.names);
+            if let Some(child) = frames.pop() {
+                state.leave(&child, frames.last_mut())?;
+            }
+            continue;
+        };
+        if frame.path_len > 0 {
+            state.path.push(b'/');
+        }
+        let name = names.get(name);
+        state.path.extend_from_slice(name.to_bytes());
+        let dir = frame.fd.as_ref().ok_or(CaptureError::Changed {
+            path: state.path.clone(),
+        })?;
+        if let Some((fd, stat, earlier)) = state.visit(dir.as_fd(), name, frame.earlier)? {
+            let depth = frames.len();
+            if depth >= OPEN_LEVELS {
+                frames[depth - OPEN_LEVELS].fd = None;
+            }
+            frames.push(state.enter(fd, &stat, earlier, &mut names)?);
+        }
+    }
+    Ok(state.finish())
+}
+
+struct State<'o> {
+    options: &'o Options<'o>,
+    exclude: HashSet<Vec<u8>>,
+    mount: Option<u64>,
+    stamps: Stamps<'o>,
+    builder: Builder,
+    path: Vec<u8>,
+    links: HashMap<LinkKey, (u32, Digest)>,
+    buffers: entry::Buffers,
+    count: usize,
+    files_read: u64,
+    bytes_read: u64,
+}
+
+impl<'o> State<'o> {
+    fn new(root: &OwnedFd, stat: &Statx, options: &'o Options<'o>) -> Result<Self, CaptureError> {
+        let mount = match (options.same_mount_only, entry::mount_id(stat)) {
+            (false, _) => None,
+            (true, Some(id)) => Some(id),
+            (true, None) => return Err(CaptureError::NoMountIds),
+        };
+        let mut buffers = entry::Buffers::default();
+        let read = entry::read(root.as_fd(), c"", stat, options, &mut buffers);
+        let call = |(operation, source)| CaptureError::Call {
+            operation,
+            path: Vec::new(),
+            source,
+        };
+        let impossible = |source| CaptureError::Impossible {
+            path: Vec::new(),
+            source,
+        };
+        Ok(State {
+            options,
+            exclude: options.exclude.iter().cloned().collect(),
+            mount,
+            stamps: Stamps::new(options.contents),
+            builder: Builder::new(&read.map_err(call)?).map_err(impossible)?,
+            path: Vec::new(),
+            links: HashMap::new(),
+            buffers,
+            count: 1,
+            files_read: 0,
+            bytes_read: 0,
+        })
+    }
+
+    fn finish(self) -> Capture {
+        Capture {
+            tree: self.builder.finish(self.exclude.into_iter().collect()),
+            files_read: self.files_read,
+            bytes_read: self.bytes_read,
+            files_trusted: self.stamps.trusted,
+        }
+    }
+
+    fn call(&self, operation: &'static str) -> impl FnOnce(Errno) -> CaptureError + use<'_, 'o> {
+        move |source| CaptureError::Call {
+            operation,
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    fn impossible(&self) -> impl FnOnce(BuildError) -> CaptureError + use<> {
+        let path = self.path.clone();
+        move |source| CaptureError::Impossible { path, source }
+    }
+
+    fn check_clock(&self) -> Result<(), CaptureError> {
+        match self.options.deadline {
+            Some(deadline) if Instant::now() > deadline => Err(CaptureError::Deadline {
+                path: self.path.clone(),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Reads one entry and adds it. A directory that is to be entered is handed back.
+    fn visit(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+        earlier_dir: Option<u32>,
+    ) -> Result<Option<(OwnedFd, Statx, Option<u32>)>, CaptureError> {
+        if !self.exclude.is_empty() && self.exclude.contains(&self.path) {
+            return Ok(None);
+        }
+        self.count += 1;
+        if self.count > self.options.max_entries {
+            return Err(CaptureError::TooMany {
+                limit: self.options.max_entries,
+            });
+        }
+        if self.count.is_multiple_of(CLOCK_EVERY) {
+            self.check_clock()?;
+        }
+        let mut stat = entry::stat(dir, name).map_err(self.call("stat"))?;
+        if self.is_another_mount(&stat)? {
+            let added = self.builder.add(name.to_bytes(), &Entry::new(Kind::Mount));
+            added.map_err(self.impossible())?;
+            return Ok(None);
+        }
+        let earlier = self.stamps.child(earlier_dir, name.to_bytes());
+        let kind = entry::file_type(&stat);
+        if kind == FileType::Directory {
+            let fd = directory::open(dir, name).map_err(self.call("open directory"))?;
+            // From here on the descriptor is asked, so that attributes and entries are of one directory.
+            stat = entry::stat(fd.as_fd(), c"").map_err(self.call("stat"))?;
+            if self.is_another_mount(&stat)? {
+                return Err(CaptureError::Changed {
+                    path: self.path.clone(),
+                });
+            }
+            self.add(fd.as_fd(), c"", name, &stat, earlier)?;
+            return Ok(Some((fd, stat, earlier)));
+        }
+        self.add(dir, name, name, &stat, earlier)?;
+        Ok(None)
+    }
+
+    fn is_another_mount(&self, stat: &Statx) -> Result<bool, CaptureError> {
+        match self.mount {
+            None => Ok(false),
+            Some(own) => Ok(entry::mount_id(stat).ok_or(CaptureError::NoMountIds)? != own),
+        }
+    }
+
+    /// Adds the entry that `at` (a name in `dir`, or the empty name for `dir` itself) stands for.
+    fn add(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        at: &CStr,
+        name: &CStr,
+        stat: &Statx,
+        earlier: Option<u32>,
+    ) -> Result<(), CaptureError> {
+        let read = entry::read(dir, at, stat, self.options, &mut self.buffers);
+        let mut entry = read.map_err(|(operation, source)| self.call(operation)(source))?;
+        let linked = stat.stx_nlink > 1 && entry.kind != Kind::Directory;
+        let key: LinkKey = (
+            entry::device(stat),
+            stat.stx_ino,
+            stat.stx_size,
+            (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+            (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+        );
+        let first = if linked {
+            self.links.get(&key).copied()
+        } else {
+            None
+        };
+        if entry.kind == Kind::File {
+            entry.stamp = self.stamps.of(stat);
+            entry.content = match (first, self.stamps.unchanged(earlier, &entry, stat)) {
+                (Some((_, content)), _) | (None, Some(content)) => content,
+                (None, None) => self.read_contents(dir, at, stat)?,
+            };
+        }
+        let index = self
+            .builder
+            .add(name.to_bytes(), &entry)
+            .map_err(self.impossible())?;
+        match first {
+            Some((first, _)) => self.builder.link(first, index).map_err(self.impossible())?,
+            None if linked => drop(self.links.insert(key, (index, entry.content))),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn read_contents(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+        stat: &Statx,
+    ) -> Result<Digest, CaptureError> {
+        let deadline = self.options.deadline;
+        let result = contents::digest(dir, name, stat, deadline, &mut self.buffers.contents);
+        self.files_read += 1;
+        self.bytes_read += stat.stx_size;
+        let path = || self.path.clone();
+        result.map_err(|error| match error {
+            contents::ContentsError::Call(operation, source) => self.call(operation)(source),
+            contents::ContentsError::Changed => CaptureError::Changed { path: path() },
+            contents::ContentsError::Deadline => CaptureError::Deadline { path: path() },
+        })
+    }
+
+    fn enter(
+        &mut self,
+        fd: OwnedFd,
+        stat: &Statx,
+        earlier: Option<u32>,
+        names: &mut Names,
+    ) -> Result<Frame, CaptureError> {
+        let listed = names.list(fd.as_fd(), self.options.max_entries);
+        let names = listed.map_err(self.call("list"))?;
+        let names = names.ok_or(CaptureError::TooMany {
+            limit: self.options.max_entries,
+        })?;
+        self.check_clock()?;
+        let identity = (entry::device(stat), stat.stx_ino);
+        Ok(Frame {
+            fd: Some(fd),
+            identity,
+            names,
+            path_len: self.path.len(),
+            earlier,
+        })
+    }
+
+    /// Goes back to the parent, opening it again where its descriptor was given up.
+    fn leave(&mut self, child: &Frame, parent: Option<&mut Frame>) -> Result<(), CaptureError> {
+        let Some(parent) = parent else { return Ok(()) };
+        self.builder.leave().map_err(self.impossible())?;
+        if parent.fd.is_none() {
+            let below = child.fd.as_ref().ok_or(CaptureError::Changed {
+                path: self.path.clone(),
+            })?;
+            let fd = directory::open(below.as_fd(), c"..").map_err(self.call("go back from"))?;
+            let stat = entry::stat(fd.as_fd(), c"").map_err(self.call("stat"))?;
+            if (entry::device(&stat), stat.stx_ino) != parent.identity {
+                return Err(CaptureError::Changed {
+                    path: self.path.clone(),
+                });
+            }
+            parent.fd = Some(fd);
+        }
+        Ok(())
+    }
+}
+
+/// The digests that may be kept, if any.
+pub(super) fn reusable<'o>(contents: Contents<'o>) -> Option<&'o crate::tree::Tree> {
+    match contents {
+        Contents::Read => None,
+        Contents::Reuse(tree, super::Trust::ReadOnlyLower) => Some(tree),
+    }
+}

@@ -1,0 +1,241 @@
+//! Extended attributes and inode flags of an entry named by its directory's descriptor and a name,
+//! without opening it: pipes and devices must not be opened, and links not followed.
+//!
+//! The calls that take a descriptor and a name are younger than some kernels in use; where one is
+//! missing, the same is asked through `/proc/self/fd`.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{AtFlags, FileType, IFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::tree::Flags;
+
+/// System call numbers, the same on every architecture of Linux but alpha (`scripts/syscall.tbl`).
+const GETXATTRAT: libc::c_long = 464;
+const LISTXATTRAT: libc::c_long = 465;
+const FILE_GETATTR: libc::c_long = 468;
+
+/// `XATTR_LIST_MAX` and `XATTR_SIZE_MAX` of `linux/limits.h`.
+const XATTR_MAX: usize = 65536;
+
+static NO_XATTRAT: AtomicBool = AtomicBool::new(false);
+static NO_FILE_GETATTR: AtomicBool = AtomicBool::new(false);
+
+/// `struct xattr_args` of `linux/xattr.h`.
+#[repr(C, align(8))]
+struct XattrArgs {
+    value: u64,
+    size: u32,
+    flags: u32,
+}
+
+/// `struct file_attr` of `linux/fs.h`, its first version.
+#[repr(C)]
+#[derive(Default)]
+struct FileAttr {
+    xflags: u64,
+    extsize: u32,
+    nextents: u32,
+    projid: u32,
+    cowextsize: u32,
+}
+
+fn check(result: libc::c_long) -> Result<usize, Errno> {
+    if result < 0 {
+        let raw = std::io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO);
+        return Err(Errno::from_raw_os_error(raw));
+    }
+    Ok(result as usize)
+}
+
+/// With an empty name the calls are about the descriptor itself.
+fn at_flags(name: &CStr) -> libc::c_int {
+    if name.is_empty() {
+        libc::AT_EMPTY_PATH
+    } else {
+        libc::AT_SYMLINK_NOFOLLOW
+    }
+}
+
+fn through_proc(dir: BorrowedFd<'_>, name: &CStr) -> Vec<u8> {
+    let mut path = format!("/proc/self/fd/{}", dir.as_raw_fd()).into_bytes();
+    // With an empty name this ends in a slash, which follows the link to the directory itself.
+    path.push(b'/');
+    path.extend_from_slice(name.to_bytes());
+    path
+}
+
+/// Names of all extended attributes, as the kernel lists them: each ended by a zero byte, in `buffer`.
+pub(crate) fn list_xattrs(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    buffer: &mut Vec<u8>,
+) -> Result<(), Errno> {
+    buffer.clear();
+    buffer.reserve(XATTR_MAX);
+    let len = if NO_XATTRAT.load(Ordering::Relaxed) {
+        rustix::fs::llistxattr(
+            through_proc(dir, name),
+            rustix::buffer::spare_capacity(buffer),
+        )
+        .map(|_| None)
+    } else {
+        // SAFETY: the name is a C string and the buffer has XATTR_MAX writable bytes.
+        check(unsafe {
+            let (fd, name_at, flags) = (dir.as_raw_fd(), name.as_ptr(), at_flags(name));
+            libc::syscall(
+                LISTXATTRAT,
+                fd,
+                name_at,
+                flags,
+                buffer.as_mut_ptr(),
+                XATTR_MAX,
+            )
+        })
+        .map(Some)
+    };
+    match len {
+        Ok(Some(len)) => {
+            // SAFETY: the kernel has written that many bytes.
+            unsafe { buffer.set_len(len.min(XATTR_MAX)) };
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(Errno::NOSYS) if !NO_XATTRAT.swap(true, Ordering::Relaxed) => {
+            list_xattrs(dir, name, buffer)
+        }
+        // The file system knows none.
+        Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The value of one extended attribute, in `buffer`.
+pub(crate) fn get_xattr(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    attribute: &CStr,
+    buffer: &mut Vec<u8>,
+) -> Result<(), Errno> {
+    buffer.clear();
+    buffer.reserve(XATTR_MAX);
+    if NO_XATTRAT.load(Ordering::Relaxed) {
+        let spare = rustix::buffer::spare_capacity(buffer);
+        return rustix::fs::lgetxattr(through_proc(dir, name), attribute, spare).map(|_| ());
+    }
+    let mut args = XattrArgs {
+        value: buffer.as_mut_ptr() as u64,
+        size: XATTR_MAX as u32,
+        flags: 0,
+    };
+    // SAFETY: both names are C strings, and the arguments name a buffer of XATTR_MAX writable bytes.
+    let len = check(unsafe {
+        let (fd, name_at, flags) = (dir.as_raw_fd(), name.as_ptr(), at_flags(name));
+        let size = size_of::<XattrArgs>();
+        libc::syscall(
+            GETXATTRAT,
+            fd,
+            name_at,
+            flags,
+            attribute.as_ptr(),
+            &raw mut args,
+            size,
+        )
+    });
+    match len {
+        Ok(len) => {
+            // SAFETY: the kernel has written that many bytes.
+            unsafe { buffer.set_len(len.min(XATTR_MAX)) };
+            Ok(())
+        }
+        Err(Errno::NOSYS) if !NO_XATTRAT.swap(true, Ordering::Relaxed) => {
+            get_xattr(dir, name, attribute, buffer)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The inode flags of an entry of the given type. Types and file systems without flags have none.
+pub(crate) fn inode_flags(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    kind: FileType,
+) -> Result<Flags, Errno> {
+    if NO_FILE_GETATTR.load(Ordering::Relaxed) {
+        return flags_by_ioctl(dir, name, kind);
+    }
+    let mut attr = FileAttr::default();
+    // SAFETY: the name is a C string and the kernel writes at most the size that it is told.
+    let result = check(unsafe {
+        let (fd, name_at, flags) = (dir.as_raw_fd(), name.as_ptr(), at_flags(name));
+        libc::syscall(
+            FILE_GETATTR,
+            fd,
+            name_at,
+            &raw mut attr,
+            size_of::<FileAttr>(),
+            flags,
+        )
+    });
+    match result {
+        Ok(_) => Ok(from_xflags(attr.xflags)),
+        Err(Errno::NOSYS) => {
+            NO_FILE_GETATTR.store(true, Ordering::Relaxed);
+            flags_by_ioctl(dir, name, kind)
+        }
+        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => Ok(Flags::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// `FS_XFLAG_*` of `linux/fs.h`.
+fn from_xflags(xflags: u64) -> Flags {
+    let bits = [
+        (0x8, Flags::IMMUTABLE),
+        (0x10, Flags::APPEND),
+        (0x80, Flags::NODUMP),
+        (0x40, Flags::NOATIME),
+    ];
+    Flags(
+        bits.iter()
+            .filter(|(x, _)| xflags & x != 0)
+            .map(|(_, bit)| bit)
+            .sum(),
+    )
+}
+
+/// Opens the entry, which only regular files and directories stand without effect.
+fn flags_by_ioctl(dir: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Flags, Errno> {
+    if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+        return Ok(Flags::default());
+    }
+    let how =
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let path = if name.is_empty() { c"." } else { name };
+    let file = rustix::fs::openat(dir, path, how, Mode::empty())?;
+    let flags = match rustix::fs::ioctl_getflags(&file) {
+        Ok(flags) => flags,
+        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => return Ok(Flags::default()),
+        Err(error) => return Err(error),
+    };
+    let bits = [
+        (IFlags::IMMUTABLE, Flags::IMMUTABLE),
+        (IFlags::APPEND, Flags::APPEND),
+        (IFlags::NODUMP, Flags::NODUMP),
+        (IFlags::NOATIME, Flags::NOATIME),
+    ];
+    Ok(Flags(
+        bits.iter()
+            .filter(|(x, _)| flags.contains(*x))
+            .map(|(_, bit)| bit)
+            .sum(),
+    ))
+}
+
+/// What every statx here asks for beside the attribute of its own: no automount, no following.
+pub(crate) const STAT_AT: AtFlags = AtFlags::SYMLINK_NOFOLLOW.union(AtFlags::NO_AUTOMOUNT);
