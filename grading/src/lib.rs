@@ -29,11 +29,13 @@ pub use parsers::ParseError;
 pub use patch::{Change, FileChange, Patch};
 pub use predictions::{Prediction, Predictions, PredictionsError, Run, read_predictions};
 pub use python_text::{decode_output, log_text, universal_newlines};
+pub use report::files;
 pub use report::{ReportError, RunDir, Summary, is_component, to_report_json};
 pub use rows::{
     ImageNameError, MissingField, Row, RowsError, Source, harness_image_name, image_name, read_rows,
 };
 pub use status::{Status, StatusMap};
 pub use verdict::{
-    EvalType, GradeSpec, InstanceReport, Outcomes, ReportFile, TestsStatus, Verdict, grade, judge,
+    EvalType, GradeSpec, InstanceReport, Outcomes, ReportFile, TestsStatus, Unreported, Verdict,
+    grade, judge,
 };

@@ -1,6 +1,6 @@
 //! From the log of a test run to a status for each test.
 //!
-//! A row names its parser (`log_parser`). [`REGISTRY`] holds every name that the public
+//! A row names its parser (`log_parser`). The registry holds every name that the public
 //! SWE-bench sets use for Python projects; several names share one implementation, because the
 //! sets name parsers after projects while the logs differ only by runner.
 

@@ -319,6 +319,12 @@ mod tests {
             .flat_map(|(_, paths)| paths)
             .collect();
         assert_eq!(files, ["x", "conftest.py"]);
+        let text = "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n c\n--- a/conftest.py\n+++ b/conftest.py\n@@ -1 +1 @@\n-x\n+y\n";
+        let files: Vec<_> = read(text)
+            .into_iter()
+            .flat_map(|(_, paths)| paths)
+            .collect();
+        assert_eq!(files, ["x", "conftest.py"]);
     }
 
     #[test]

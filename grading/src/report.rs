@@ -1,7 +1,7 @@
 //! Reports on disk, in the harness's layout:
 //!
 //! ```text
-//! OUT/logs/run_evaluation/RUN/MODEL/INSTANCE/{report.json,test_output.txt,patch.diff,eval.sh,run_instance.log}
+//! OUT/logs/run_evaluation/RUN/MODEL/INSTANCE/{report.json,test_output.txt,patch.diff,eval.sh,run_instance.log,attestation.json}
 //! OUT/MODEL.RUN.json
 //! ```
 
@@ -18,12 +18,22 @@ pub use summary::Summary;
 
 use crate::verdict::{InstanceReport, ReportFile};
 
-/// Name of an instance's report.
-pub(crate) const REPORT: &str = "report.json";
-/// Name of the test command's output.
-pub(crate) const TEST_OUTPUT: &str = "test_output.txt";
-/// Name of the account of one run.
-pub(crate) const RUN_LOG: &str = "run_instance.log";
+/// Names of an instance's files.
+pub mod files {
+    /// The report. Written last: from then on the instance counts as reported.
+    pub const REPORT: &str = "report.json";
+    /// The eval script's output, as UTF-8 ([`crate::decode_output`]), and after a timeout the
+    /// trailer ([`crate::apply::timeout_trailer`]).
+    pub const TEST_OUTPUT: &str = "test_output.txt";
+    /// The patch as it was submitted.
+    pub const PATCH: &str = "patch.diff";
+    /// The eval script as it was run.
+    pub const EVAL_SCRIPT: &str = "eval.sh";
+    /// The account of the run ([`crate::apply::log_line`]).
+    pub const RUN_LOG: &str = "run_instance.log";
+    /// What the sandbox was; not one of the harness's.
+    pub const ATTESTATION: &str = "attestation.json";
+}
 
 /// A report that could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -138,7 +148,12 @@ impl RunDir {
         report: &InstanceReport,
     ) -> Result<PathBuf, ReportError> {
         let file: ReportFile = IndexMap::from([(instance_id.to_owned(), report.clone())]);
-        self.write(model, instance_id, REPORT, to_report_json(&file).as_bytes())
+        self.write(
+            model,
+            instance_id,
+            files::REPORT,
+            to_report_json(&file).as_bytes(),
+        )
     }
 
     /// An instance's report if it was written, so that a second run can skip the instance.
@@ -151,7 +166,7 @@ impl RunDir {
         model: &str,
         instance_id: &str,
     ) -> Result<Option<InstanceReport>, ReportError> {
-        let path = self.instance(model, instance_id)?.join(REPORT);
+        let path = self.instance(model, instance_id)?.join(files::REPORT);
         let Some(content) = read_if_there(&path)? else {
             return Ok(None);
         };

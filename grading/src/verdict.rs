@@ -99,6 +99,31 @@ pub enum Verdict {
     },
 }
 
+/// A run that ended without a report. The harness writes no `report.json` then and lists the
+/// instance under `error_ids`, whatever the cause; verdicts tell the causes apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreported {
+    /// The patch does not apply ([`crate::apply`]).
+    PatchDoesNotApply,
+    /// The eval script was stopped at its timeout. A patch can do that, so it is no excuse.
+    TimedOut,
+    /// The log cannot be parsed ([`ParseError`]).
+    LogUnreadable,
+}
+
+impl Unreported {
+    /// The verdict on the run.
+    #[must_use]
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::PatchDoesNotApply | Self::TimedOut => Verdict::Unresolved,
+            Self::LogUnreadable => Verdict::InfraError {
+                cause: "log_unreadable".to_owned(),
+            },
+        }
+    }
+}
+
 impl InstanceReport {
     /// The report for a prediction without a patch.
     #[must_use]

@@ -22,15 +22,14 @@ fn size(range: &str) -> Option<u64> {
     }
 }
 
-/// How many of `lines` belong to a hunk with `counts`. A line that cannot stand in a hunk
-/// ends it early: it may be the header of the next file.
+/// How many of `lines` belong to a hunk with `counts`. None do where the hunk is not complete,
+/// so that what a wrong count would swallow is looked at as headers.
 pub(super) fn length(lines: &[&[u8]], (mut old, mut new): Counts) -> usize {
     let mut taken = 0;
     for line in lines {
-        if old == 0 && new == 0 && line.first() != Some(&b'\\') {
-            break;
-        }
         match line.first() {
+            Some(b'\\') => {}
+            _ if old == 0 && new == 0 => break,
             Some(b'-') => old = old.saturating_sub(1),
             Some(b'+') => new = new.saturating_sub(1),
             // Mail programs strip the blank of an empty context line.
@@ -38,12 +37,11 @@ pub(super) fn length(lines: &[&[u8]], (mut old, mut new): Counts) -> usize {
                 old = old.saturating_sub(1);
                 new = new.saturating_sub(1);
             }
-            Some(b'\\') => {}
             Some(_) => break,
         }
         taken += 1;
     }
-    taken
+    if old == 0 && new == 0 { taken } else { 0 }
 }
 
 /// Whether what follows `*** ` is the range of a context hunk (`3,7 ****`), not a name.

@@ -7,9 +7,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    REPORT, RUN_LOG, ReportError, RunDir, TEST_OUTPUT, read_if_there, to_report_json, write_whole,
-};
+use super::files::{REPORT, RUN_LOG, TEST_OUTPUT};
+use super::{ReportError, RunDir, read_if_there, to_report_json, write_whole};
 use crate::infra::{self, Tier};
 use crate::predictions::{Predictions, Run};
 use crate::python_text::log_text;
