@@ -1,5 +1,12 @@
 //! What is compared beside the files: components, and their canonical form as facts.
 
+pub mod ipc;
+pub mod kernel;
+pub mod limits;
+pub mod mounts;
+pub mod network;
+pub mod processes;
+
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -21,5 +21,7 @@ pub mod envelope;
 pub mod files;
 pub mod ids;
 pub mod layered;
+pub mod noise;
+pub mod observe;
 mod sys;
 pub mod tree;

@@ -1,0 +1,149 @@
+//! What only a process in the sandbox's namespaces can read.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
+use serde::{Deserialize, Serialize};
+
+use super::proc_dir::{ObserveError, ProcDir, call, names_in, read_all};
+use crate::components::network::{self, Scope};
+use crate::components::{Component, Facts, ipc, kernel, mounts};
+use crate::ids::{IdMap, UNMAPPED};
+use crate::sys;
+
+/// Where the reader stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InsideScope {
+    /// The host's range of ids of the sandbox.
+    pub ids: IdMap,
+    /// True when the reader has entered the sandbox's user namespace, and so sees its ids unshifted.
+    pub entered_user_namespace: bool,
+    /// Whose network namespace it is.
+    pub network: Scope,
+}
+
+/// The facts that were read inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InsideView {
+    /// Facts of mounts, ipc, network and kernel.
+    pub facts: BTreeMap<Component, Facts>,
+}
+
+/// A detached mount of the message queues of the caller's ipc namespace, for [`inside`]. It needs
+/// CAP_SYS_ADMIN in the user namespace that owns the ipc namespace.
+///
+/// # Errors
+/// When the kernel refuses the mount.
+pub fn message_queues() -> Result<OwnedFd, ObserveError> {
+    sys::mqueue().map_err(|e| call("mount the message queues for", "sys/fs/mqueue", e))
+}
+
+/// Reads everything. `proc` must be a mount of procfs made for the sandbox's pid namespace, which the
+/// caller is in, together with its mount, ipc, uts and network namespaces; `queues` the root of a
+/// mount of its message queues.
+///
+/// # Errors
+/// When anything cannot be read: then nothing is known.
+pub fn inside(
+    proc: &ProcDir,
+    queues: BorrowedFd<'_>,
+    scope: InsideScope,
+) -> Result<InsideView, ObserveError> {
+    let form = |path: &str| ObserveError::Form {
+        path: path.to_owned(),
+    };
+    let mountinfo = proc.text("self/mountinfo")?;
+    let mounts = mounts::facts(&mountinfo, scope.ids).ok_or_else(|| form("self/mountinfo"))?;
+    let texts = ipc::Texts {
+        shm: proc.text("sysvipc/shm")?,
+        sem: proc.text("sysvipc/sem")?,
+        msg: proc.text("sysvipc/msg")?,
+        queues: message_queue_lines(queues, scope.ids)?,
+    };
+    let ipc = ipc::facts(&texts, scope.ids).ok_or_else(|| form("sysvipc"))?;
+    let mut sysctls = BTreeMap::new();
+    for name in kernel::names(scope.network) {
+        sysctls.insert(name.to_owned(), proc.text_if_there(&format!("sys/{name}"))?);
+    }
+    let kernel = kernel::facts(&sysctls, scope.network).ok_or_else(|| form("sys"))?;
+    let network = network(proc, scope)?.ok_or_else(|| form("self/net"))?;
+    let facts = [
+        (Component::Mounts, mounts),
+        (Component::Ipc, ipc),
+        (Component::Network, network),
+        (Component::Kernel, kernel),
+    ];
+    Ok(InsideView {
+        facts: facts.into(),
+    })
+}
+
+fn network(proc: &ProcDir, scope: InsideScope) -> Result<Option<Facts>, ObserveError> {
+    let mut texts = BTreeMap::new();
+    for name in network::FILES {
+        texts.insert(
+            name.to_owned(),
+            proc.text_if_there(&format!("self/net/{name}"))?,
+        );
+    }
+    let range = proc.text("sys/net/ipv4/ip_local_port_range")?;
+    let mut ports = range.split_whitespace().map(str::parse);
+    let (Some(Ok(low)), Some(Ok(high))) = (ports.next(), ports.next()) else {
+        return Ok(None);
+    };
+    let own = |uid| match scope.entered_user_namespace {
+        true => uid != UNMAPPED,
+        false => scope.ids.inside(uid).is_some(),
+    };
+    Ok(network::facts(
+        &texts,
+        scope.network,
+        own,
+        scope.ids,
+        (low, high),
+    ))
+}
+
+/// One line per queue: name, mode, owner and what it holds.
+fn message_queue_lines(queues: BorrowedFd<'_>, ids: IdMap) -> Result<Vec<String>, ObserveError> {
+    let at = |name: &str| format!("the message queue {name}");
+    let root = openat(
+        queues,
+        c".",
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(|e| call("open", &at("directory"), e))?;
+    let mut lines = Vec::new();
+    for name in names_in(root.as_fd(), &at("directory"))? {
+        // An escaped name is no name: then the attributes stay unknown, and the line itself is enough
+        // to differ from any baseline.
+        let stat = statx(
+            &root,
+            name.as_str(),
+            AtFlags::SYMLINK_NOFOLLOW,
+            StatxFlags::BASIC_STATS,
+        );
+        let owner = stat.map(|stat| {
+            let (uid, gid) = (ids.inside(stat.stx_uid), ids.inside(stat.stx_gid));
+            let own = |id: Option<u32>, host| id.unwrap_or(host);
+            format!(
+                "mode {:o} uid {} gid {}",
+                stat.stx_mode,
+                own(uid, stat.stx_uid),
+                own(gid, stat.stx_gid)
+            )
+        });
+        let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = openat(&root, name.as_str(), how, Mode::empty());
+        let contents = match file {
+            Ok(file) => read_all(file.as_fd(), &at(&name))?
+                .escape_ascii()
+                .to_string(),
+            Err(error) => format!("unreadable ({error})"),
+        };
+        lines.push(format!("{name} {} {contents}", owner.unwrap_or_default()));
+    }
+    Ok(lines)
+}
