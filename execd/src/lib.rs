@@ -1,1 +1,0 @@
-//! The daemon that builds sandboxes, runs commands in them, moves files and resets.

@@ -1,0 +1,19 @@
+//! The spawner: a small single-threaded process, forked from execd's own sealed image,
+//! that is the parent of everything that runs in sandboxes.
+//!
+//! Forking copies the forker's page tables and descriptor table, so the daemon with its
+//! threads and heap never forks; this process does. It lives in an empty root, holds no
+//! host path and no socket but the one to the daemon, and owns `wait`.
+//!
+//! `client` is the daemon's end, `server` the spawner's; `protocol` is what they say.
+//! `build` makes a sandbox's namespaces and its pid 1, `enter` brings one process in.
+
+pub mod build;
+pub mod client;
+pub mod enter;
+pub mod launch;
+pub mod protocol;
+pub mod server;
+pub mod wire;
+
+pub use client::{ExecSpec, Spawner, Started};

@@ -1,0 +1,198 @@
+//! Building a sandbox: its namespaces, its mounts, its pid 1.
+//!
+//! Mounts are made with the daemon's credentials in a mount namespace that the initial
+//! user namespace owns; pid 1 enters its user namespace last. The guest can therefore
+//! neither unmount nor remount anything it was given.
+
+mod tree;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::enter::Failure;
+use super::protocol::BuildSpec;
+use crate::sys::process::{self, Fork};
+use crate::sys::{caps, channel, mount, seccomp::Filter};
+
+pub(super) use tree::{EMPTY_DIRECTORY, EMPTY_FILE};
+
+/// Ids in a sandbox's range.
+pub const IDS: u32 = 65_536;
+
+/// A fresh user namespace, owned by the first id of its own range so that the kernel's
+/// per-user limits are the sandbox's own, and a network namespace owned by it.
+pub fn kit(proc: BorrowedFd<'_>, base: u32, network: bool) -> Result<Vec<OwnedFd>, Failure> {
+    let (ours, theirs) = channel::pair().map_err(Failure::at("making a channel"))?;
+    // SAFETY: the spawner has one thread.
+    #[allow(unsafe_code)]
+    let fork = unsafe { process::fork(0, None) }.map_err(Failure::at("forking"))?;
+    match fork {
+        Fork::Child => {
+            drop(ours);
+            let done = kit_child(theirs.as_fd(), base, network);
+            process::exit(i32::from(done.is_err()));
+        }
+        Fork::Parent { pid, pidfd } => {
+            drop(theirs);
+            let made = kit_parent(proc, ours.as_fd(), pid, base, network);
+            let _ = process::signal(pidfd.as_fd(), libc::SIGKILL);
+            let _ = process::wait(pid);
+            made
+        }
+    }
+}
+
+fn kit_child(channel: BorrowedFd<'_>, base: u32, network: bool) -> io::Result<()> {
+    process::become_ids(base, base, &[])?;
+    process::unshare(process::NEW_USER)?;
+    channel::send(channel, b"u", &[])?;
+    let mut mapped = [0];
+    channel::receive_all(channel, &mut mapped, &mut Vec::new())?;
+    if network {
+        process::unshare(process::NEW_NET)?;
+        process::loopback_up()?;
+    }
+    channel::send(channel, b"n", &[])?;
+    // The parent opens the namespaces, then ends us.
+    channel::receive_all(channel, &mut mapped, &mut Vec::new())?;
+    Ok(())
+}
+
+fn kit_parent(
+    proc: BorrowedFd<'_>,
+    channel: BorrowedFd<'_>,
+    pid: i32,
+    base: u32,
+    network: bool,
+) -> Result<Vec<OwnedFd>, Failure> {
+    let mut byte = [0];
+    let mut none = Vec::new();
+    let mut hear = |step: &'static str| match channel::receive_all(channel, &mut byte, &mut none) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::new(step, 0)),
+        Err(error) => Err(Failure::at(step)(error)),
+    };
+    hear("making a user namespace")?;
+    let map = format!("0 {base} {IDS}\n");
+    for file in ["uid_map", "gid_map"] {
+        write_at(proc, &format!("{pid}/{file}"), map.as_bytes()).map_err(Failure::at("mapping ids"))?;
+    }
+    channel::send(channel, b"m", &[]).map_err(Failure::at("mapping ids"))?;
+    hear("making a network namespace")?;
+    let kinds: &[&str] = if network { &["user", "net"] } else { &["user"] };
+    kinds
+        .iter()
+        .map(|kind| {
+            let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+            rustix::fs::openat(proc, format!("{pid}/ns/{kind}"), flags, rustix::fs::Mode::empty())
+                .map_err(|e| Failure::at("opening a namespace")(e.into()))
+        })
+        .collect()
+}
+
+fn write_at(directory: BorrowedFd<'_>, path: &str, bytes: &[u8]) -> io::Result<()> {
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, path, flags, rustix::fs::Mode::empty())?;
+    rustix::io::write(&file, bytes)?;
+    Ok(())
+}
+
+/// Builds a sandbox and answers when its pid 1 is confined: (pid, pidfd).
+pub fn build(
+    spec: &BuildSpec,
+    fds: &[OwnedFd],
+    filter: &Filter,
+) -> Result<(i32, OwnedFd), Failure> {
+    if fds.len() != spec.descriptors() {
+        return Err(Failure::new("receiving the descriptors of a build", libc::EBADMSG));
+    }
+    let groups = &fds[3 + usize::from(spec.network)..];
+    let v2 = spec.cgroups.v2.then(|| groups[0].as_fd());
+    let (ours, theirs) = channel::pair().map_err(Failure::at("making a channel"))?;
+    let flags = process::NEW_PID | process::NEW_MOUNT | process::NEW_IPC | process::NEW_UTS;
+    // SAFETY: the spawner has one thread.
+    #[allow(unsafe_code)]
+    let fork = unsafe { process::fork(flags, v2) }.map_err(Failure::at("making namespaces"))?;
+    match fork {
+        Fork::Child => {
+            drop(ours);
+            match confine(spec, fds, filter) {
+                Ok(()) => {
+                    let _ = channel::send(theirs.as_fd(), b"+", &[]);
+                    let _ = process::close_from(0);
+                    process::reap_for_ever();
+                }
+                Err(failure) => {
+                    let _ = channel::send(theirs.as_fd(), &failure.encode(), &[]);
+                    process::exit(1);
+                }
+            }
+        }
+        Fork::Parent { pid, pidfd } => {
+            drop(theirs);
+            match hear(ours.as_fd()) {
+                Ok(()) => Ok((pid, pidfd)),
+                Err(failure) => {
+                    let _ = process::signal(pidfd.as_fd(), libc::SIGKILL);
+                    let _ = process::wait(pid);
+                    Err(failure)
+                }
+            }
+        }
+    }
+}
+
+/// Reads what the new pid 1 says: `+`, or a failure.
+fn hear(channel: BorrowedFd<'_>) -> Result<(), Failure> {
+    let mut said = [0; 256];
+    match channel::receive(channel, &mut said) {
+        Ok((0, _)) => Err(Failure::new("building a sandbox", 0)),
+        Ok((1, _)) if said[0] == b'+' => Ok(()),
+        Ok((n, _)) => Err(Failure::decode(&said[..n])),
+        Err(error) => Err(Failure::at("building a sandbox")(error)),
+    }
+}
+
+/// In the new pid 1, from the daemon's credentials down to the guest's.
+fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Result<(), Failure> {
+    process::set_dumpable(false).map_err(Failure::at("closing pid 1 to tracing"))?;
+    let [overlay, dev, users, rest @ ..] = fds else {
+        return Err(Failure::new("receiving the descriptors of a build", libc::EBADMSG));
+    };
+    let (network, groups) = rest.split_at(usize::from(spec.network));
+    join(&groups[usize::from(spec.cgroups.v2)..])?;
+    process::unshare(process::NEW_CGROUP).map_err(Failure::at("making a cgroup namespace"))?;
+    let masks = tree::Masks::open().map_err(Failure::at("opening the masks"))?;
+    mount::become_root(overlay.as_fd()).map_err(Failure::at("changing the root"))?;
+    if let Some(network) = network.first() {
+        process::enter(network.as_fd(), process::NEW_NET)
+            .map_err(Failure::at("entering the network namespace"))?;
+    }
+    tree::mount_all(spec, dev.as_fd(), &masks)?;
+    process::set_hostname(&spec.hostname).map_err(Failure::at("naming the host"))?;
+    process::enter(users.as_fd(), process::NEW_USER)
+        .map_err(Failure::at("entering the user namespace"))?;
+    process::become_ids(0, 0, &[]).map_err(Failure::at("taking the guest's ids"))?;
+    process::die_with_parent().map_err(Failure::at("tying pid 1 to the spawner"))?;
+    if spec.no_nested_users {
+        write_at(rustix::fs::CWD, "/proc/sys/user/max_user_namespaces", b"0")
+            .map_err(Failure::at("closing nested user namespaces"))?;
+    }
+    drop_rights(filter)
+}
+
+/// Joins the v1 cgroups: "0" into `tasks` moves the calling thread alone, which takes no
+/// system-wide lock.
+pub(super) fn join(tasks: &[OwnedFd]) -> Result<(), Failure> {
+    for file in tasks {
+        rustix::io::write(file, b"0").map_err(|e| Failure::at("joining a cgroup")(e.into()))?;
+    }
+    Ok(())
+}
+
+/// The filter first, while CAP_SYS_ADMIN in the user namespace is still there.
+pub(super) fn drop_rights(filter: &Filter) -> Result<(), Failure> {
+    filter.install().map_err(Failure::at("installing the system call filter"))?;
+    caps::bound(caps::DOCKER).map_err(Failure::at("bounding capabilities"))?;
+    caps::set(caps::DOCKER).map_err(Failure::at("setting capabilities"))
+}

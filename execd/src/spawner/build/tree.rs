@@ -1,0 +1,121 @@
+//! The mounts of a sandbox beside its overlay: /proc with masks, /dev, /sys.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+
+use crate::spawner::enter::Failure;
+use crate::spawner::protocol::BuildSpec;
+use crate::sys::mount::{self, Filesystem, NODEV, NOEXEC, NOSUID, RDONLY};
+use crate::sys::process;
+
+/// An empty directory and an empty file, in the spawner's own root, that hide what lies
+/// below them.
+pub(super) struct Masks {
+    directory: OwnedFd,
+    file: OwnedFd,
+}
+
+impl Masks {
+    /// Opens them, while the root is still the spawner's.
+    pub(super) fn open() -> io::Result<Self> {
+        Ok(Self { directory: open(EMPTY_DIRECTORY, OFlags::PATH)?, file: open(EMPTY_FILE, OFlags::PATH)? })
+    }
+}
+
+/// Names in the spawner's root.
+pub(in crate::spawner) const EMPTY_DIRECTORY: &str = "empty";
+pub(in crate::spawner) const EMPTY_FILE: &str = "none";
+
+/// Hidden: facts of the host, and files that act on all of it. Docker's list, and what
+/// was found readable or writable beside it.
+const HIDDEN: &[&str] = &[
+    "proc/acpi", "proc/asound", "proc/bus", "proc/fs", "proc/irq", "proc/scsi", "proc/keys",
+    "proc/key-users", "proc/kcore", "proc/latency_stats", "proc/timer_list", "proc/timer_stats",
+    "proc/sched_debug", "proc/sysrq-trigger", "proc/interrupts", "proc/kallsyms",
+    "proc/config.gz", "proc/pressure", "proc/locks", "proc/kpagecount", "proc/kpageflags",
+    "proc/kpagecgroup", "proc/kmsg", "proc/vmallocinfo", "proc/slabinfo", "proc/mtrr",
+];
+const HIDDEN_IN_SYS: &[&str] =
+    &["sys/firmware", "sys/kernel/debug", "sys/devices/virtual/powercap", "sys/kernel/security"];
+
+pub(super) fn mount_all(
+    spec: &BuildSpec,
+    dev: BorrowedFd<'_>,
+    masks: &Masks,
+) -> Result<(), Failure> {
+    let quiet = NOSUID | NODEV | NOEXEC;
+    attach(c"proc", quiet, "proc", |_| Ok(()))?;
+    for path in HIDDEN {
+        hide(path, masks)?;
+    }
+    let at = directory("dev")?;
+    mount::attach(dev, at.as_fd()).map_err(Failure::at("mounting /dev"))?;
+    let terminal_group = (spec.base + 5).to_string();
+    attach(c"devpts", NOSUID | NOEXEC, "dev/pts", |fs| {
+        fs.flag(c"newinstance")?;
+        fs.set(c"ptmxmode", "0666")?;
+        fs.set(c"mode", "0620")?;
+        fs.set(c"gid", &terminal_group)
+    })?;
+    let base = spec.base.to_string();
+    attach(c"tmpfs", quiet, "dev/shm", |fs| {
+        fs.set(c"size", &spec.shm_bytes.to_string())?;
+        fs.set(c"mode", "1777")?;
+        fs.set(c"uid", &base)?;
+        fs.set(c"gid", &base)
+    })?;
+    process::set_filesystem_ids(spec.base);
+    let queue = attach(c"mqueue", quiet, "dev/mqueue", |_| Ok(()));
+    process::set_filesystem_ids(0);
+    queue?;
+    attach(c"sysfs", quiet | RDONLY, "sys", |_| Ok(()))?;
+    for path in HIDDEN_IN_SYS {
+        hide(path, masks)?;
+    }
+    Ok(())
+}
+
+fn attach(
+    kind: &CStr,
+    attributes: u64,
+    path: &str,
+    configure: impl FnOnce(&Filesystem) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let step = || format!("mounting /{path}");
+    let target = directory(path)?;
+    let fail = |error| Failure::of(step(), error);
+    let fs = Filesystem::open(kind).map_err(fail)?;
+    configure(&fs).map_err(fail)?;
+    let mounted = fs.mount(attributes).map_err(fail)?;
+    mount::attach(mounted.as_fd(), target.as_fd()).map_err(fail)
+}
+
+/// Opens a directory of the sandbox without following any link: an image may have put one
+/// in the place of `/proc`.
+fn directory(path: &str) -> Result<OwnedFd, Failure> {
+    open(path, OFlags::PATH | OFlags::DIRECTORY)
+        .map_err(|error| Failure::of(format!("opening /{path} of the image"), error))
+}
+
+fn open(path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    let how = ResolveFlags::NO_SYMLINKS;
+    let opened = rustix::fs::openat2(CWD, format!("/{path}"), flags | OFlags::CLOEXEC, Mode::empty(), how)?;
+    Ok(opened)
+}
+
+fn hide(path: &str, masks: &Masks) -> Result<(), Failure> {
+    let fail = |error: io::Error| Failure::of(format!("hiding /{path}"), error);
+    let target = match open(path, OFlags::PATH) {
+        Ok(fd) => fd,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(fail(error)),
+    };
+    let stat = rustix::fs::fstat(&target).map_err(|e| fail(e.into()))?;
+    let is_directory = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+    let mask = if is_directory { &masks.directory } else { &masks.file };
+    let mask = mount::clone_mount(mask.as_fd()).map_err(fail)?;
+    mount::attach(mask.as_fd(), target.as_fd()).map_err(fail)
+}

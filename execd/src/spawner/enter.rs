@@ -1,0 +1,215 @@
+//! Bringing one process into a sandbox.
+//!
+//! A first child joins the cgroups and enters all namespaces in one call; it is not
+//! dumpable from the start, so that nobody inside can look into it on the way
+//! (the CVE-2016-9962 window). Its child, a sibling of it and so a child of the spawner,
+//! is in the pid namespace; it closes every descriptor before it changes to a directory
+//! of the guest's choice (the CVE-2024-21626 kind), drops to the guest's rights and execs,
+//! or does one call of `inside`.
+
+mod command;
+mod failure;
+mod user;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::build::{drop_rights, join};
+use super::protocol::{CallMessage, Cgroups, ExecMessage};
+use crate::inside;
+use crate::sys::process::{self, Fork};
+use crate::sys::{channel, seccomp::Filter};
+
+pub use failure::Failure;
+
+/// A command that is being brought in.
+#[derive(Debug)]
+pub struct Entrant {
+    /// Where it says what became of it.
+    pub channel: OwnedFd,
+    /// Its pid on the host, once known.
+    pub command: Option<i32>,
+    guest_pid: i32,
+    terminal: Option<OwnedFd>,
+}
+
+/// What became of an entrant.
+#[derive(Debug)]
+pub enum News {
+    /// It runs.
+    Running {
+        /// On the host.
+        pid: i32,
+        /// As the guest sees it.
+        guest_pid: i32,
+        /// Its pidfd.
+        pidfd: OwnedFd,
+        /// The master end of its terminal.
+        terminal: Option<OwnedFd>,
+    },
+    /// It never ran.
+    Failed(Failure),
+}
+
+// What the entering processes say: a letter, then a number or a failure.
+const PID: u8 = b'p';
+const INSIDE: u8 = b'i';
+const FAILED: u8 = b'f';
+
+impl Entrant {
+    /// Reads what there is to read; none while it is still on its way.
+    pub fn news(&mut self) -> Option<News> {
+        loop {
+            let mut head = [0u8; 5];
+            let mut fds = Vec::new();
+            match channel::receive_all(self.channel.as_fd(), &mut head, &mut fds) {
+                // Closed: by exec, or by an end that said nothing.
+                Ok(false) => return Some(self.closed()),
+                Err(error) => return Some(News::Failed(Failure::at("entering the sandbox")(error))),
+                Ok(true) => {}
+            }
+            let number = i32::from_le_bytes([head[1], head[2], head[3], head[4]]);
+            match head[0] {
+                PID => self.command = Some(number),
+                INSIDE => {
+                    self.guest_pid = number;
+                    self.terminal = fds.pop();
+                }
+                _ => {
+                    let mut said = vec![0; number.unsigned_abs().min(4096) as usize];
+                    let _ = channel::receive_all(self.channel.as_fd(), &mut said, &mut Vec::new());
+                    return Some(News::Failed(Failure::decode(&said)));
+                }
+            }
+            if !readable(self.channel.as_fd()) {
+                return None;
+            }
+        }
+    }
+
+    fn closed(&mut self) -> News {
+        let Some(pid) = self.command.filter(|_| self.guest_pid != 0) else {
+            return News::Failed(Failure::new("entering the sandbox: it has ended", libc::ESRCH));
+        };
+        match process::pidfd(pid) {
+            Ok(pidfd) => News::Running {
+                pid,
+                guest_pid: self.guest_pid,
+                pidfd,
+                terminal: self.terminal.take(),
+            },
+            Err(error) => News::Failed(Failure::at("watching a command")(error)),
+        }
+    }
+}
+
+fn readable(fd: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut watched = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut watched, Some(&now)).is_ok_and(|n| n > 0)
+}
+
+fn say(channel: BorrowedFd<'_>, what: u8, number: i32, fds: &[BorrowedFd<'_>]) {
+    let mut message = [what, 0, 0, 0, 0];
+    message[1..].copy_from_slice(&number.to_le_bytes());
+    let _ = channel::send(channel, &message, fds);
+}
+
+fn say_failed(channel: BorrowedFd<'_>, failure: &Failure) {
+    // One message: a guest that stops this process cannot leave half of it.
+    let said = failure.encode();
+    let mut message = vec![FAILED];
+    message.extend((said.len() as i32).to_le_bytes());
+    message.extend(said);
+    let _ = channel::send(channel, &message, &[]);
+}
+
+/// Starts a command. Descriptors: pidfd of init, cgroups, then stdio where no terminal.
+pub fn exec(message: &ExecMessage, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
+    enter(message.cgroups, fds, |channel, rest| {
+        command::run(message, &rest, channel, filter)
+    })
+}
+
+/// Starts a call of our own. Descriptors: pidfd of init, cgroups, the answer's channel,
+/// then the call's.
+pub fn call(message: CallMessage, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
+    enter(message.cgroups, fds, |channel, mut rest| {
+        if rest.is_empty() {
+            return Failure::new("receiving the descriptors of a call", libc::EBADMSG);
+        }
+        if let Err(failure) = drop_rights(filter) {
+            return failure;
+        }
+        let answers = rest.remove(0);
+        say(channel, INSIDE, std::process::id() as i32, &[]);
+        let _ = rustix::net::shutdown(channel, rustix::net::Shutdown::Both);
+        let answer = inside::run(message.call, rest);
+        let sent = super::wire::send(answers.as_fd(), 0, &answer, &[]);
+        process::exit(i32::from(sent.is_err()))
+    })
+}
+
+/// Forks twice into the sandbox and runs `inside` there, which returns only on failure.
+fn enter(
+    cgroups: Cgroups,
+    mut fds: Vec<OwnedFd>,
+    inside: impl FnOnce(BorrowedFd<'_>, Vec<OwnedFd>) -> Failure,
+) -> Result<Entrant, Failure> {
+    if fds.len() <= cgroups.count() {
+        return Err(Failure::new("receiving the descriptors of a command", libc::EBADMSG));
+    }
+    let rest = fds.split_off(1 + cgroups.count());
+    let groups = fds.split_off(1);
+    let init = &fds[0];
+    let (ours, theirs) = channel::pair().map_err(Failure::at("making a channel"))?;
+    let v2 = cgroups.v2.then(|| groups[0].as_fd());
+    // SAFETY: the spawner has one thread.
+    #[allow(unsafe_code)]
+    let fork = unsafe { process::fork(0, v2) }.map_err(Failure::at("forking into the cgroup"))?;
+    match fork {
+        Fork::Parent { .. } => {
+            Ok(Entrant { channel: ours, command: None, guest_pid: 0, terminal: None })
+        }
+        Fork::Child => {
+            drop(ours);
+            let tasks = &groups[usize::from(cgroups.v2)..];
+            if let Err(failure) = cross(init.as_fd(), tasks) {
+                say_failed(theirs.as_fd(), &failure);
+                process::exit(1);
+            }
+            // SAFETY: this process has one thread.
+            #[allow(unsafe_code)]
+            match unsafe { process::fork_sibling() } {
+                Ok(0) => {
+                    let failure = inside(theirs.as_fd(), rest);
+                    say_failed(theirs.as_fd(), &failure);
+                    process::exit(127);
+                }
+                Ok(pid) => {
+                    say(theirs.as_fd(), PID, pid, &[]);
+                    process::exit(0);
+                }
+                Err(error) => {
+                    say_failed(theirs.as_fd(), &Failure::at("forking inside")(error));
+                    process::exit(1);
+                }
+            }
+        }
+    }
+}
+
+/// Into the cgroups and all namespaces of the sandbox.
+fn cross(init: BorrowedFd<'_>, tasks: &[OwnedFd]) -> Result<(), Failure> {
+    process::set_dumpable(false).map_err(Failure::at("closing the entrant to tracing"))?;
+    join(tasks)?;
+    let all = process::NEW_USER
+        | process::NEW_MOUNT
+        | process::NEW_PID
+        | process::NEW_IPC
+        | process::NEW_UTS
+        | process::NEW_NET
+        | process::NEW_CGROUP;
+    process::enter(init, all).map_err(Failure::at("entering the namespaces"))?;
+    process::become_ids(0, 0, &[]).map_err(Failure::at("taking the guest's ids"))
+}

@@ -1,0 +1,111 @@
+//! What the daemon and the spawner say to each other. A message is a length, JSON, and
+//! descriptors beside it; a reply carries the number of its request.
+
+use serde::{Deserialize, Serialize};
+
+use crate::inside;
+
+/// From the daemon. Descriptors, in order, are named at each variant.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// Makes a fresh user namespace for the ids `base..base + 65536` and, where asked, a
+    /// network namespace owned by it with loopback up. No descriptors.
+    /// Reply: `Kit`, with the user namespace and then the network namespace.
+    Kit { base: u32, network: bool },
+    /// Builds a sandbox. Descriptors: see [`BuildSpec::descriptors`]. Reply: `Built`.
+    Build(BuildSpec),
+    /// Runs a command in a sandbox. Descriptors: init's pidfd, cgroups, stdio.
+    /// Reply: `Running` and later `Exited`.
+    Exec(ExecMessage),
+    /// Runs our own code in a sandbox with the guest's rights. Descriptors: init's pidfd,
+    /// cgroups, the channel for the answer, then those of the call. Reply: `Running`, `Exited`.
+    Call(CallMessage),
+}
+
+/// From the spawner.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Reply {
+    /// The answer to `Kit`.
+    Kit,
+    /// The answer to `Build`, with init's pidfd. `pid` is init's, as the host sees it.
+    Built { pid: i32 },
+    /// A command runs, with its pidfd and, where it has a terminal, the master end.
+    /// `guest_pid` is its pid as the guest sees it.
+    Running { guest_pid: i32 },
+    /// A command ended: the raw wait status.
+    Exited { status: i32 },
+    /// The request failed at this step, with this errno where there is one.
+    Failed { step: String, errno: i32, exit_code: i32 },
+}
+
+/// How many cgroup descriptors go with a request: the cgroup v2 directory first (where
+/// there is one), then the `tasks` files of the v1 hierarchies.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Cgroups {
+    /// A cgroup v2 directory to be cloned into.
+    pub v2: bool,
+    /// `tasks` files of v1 hierarchies to join.
+    pub v1: usize,
+}
+
+/// A sandbox to build.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BuildSpec {
+    /// First host id of the range.
+    pub base: u32,
+    /// Cgroups to join.
+    pub cgroups: Cgroups,
+    /// Whether a network namespace is among the descriptors.
+    pub network: bool,
+    /// Name of the host, as the guest sees it.
+    pub hostname: String,
+    /// Bytes of `/dev/shm`.
+    pub shm_bytes: u64,
+    /// Write zero to max_user_namespaces.
+    pub no_nested_users: bool,
+}
+
+impl BuildSpec {
+    /// Descriptors of a build in order: overlay, /dev, user namespace, the network
+    /// namespace if any, then the cgroups.
+    pub fn descriptors(&self) -> usize {
+        3 + usize::from(self.network) + self.cgroups.count()
+    }
+}
+
+impl Cgroups {
+    /// Descriptors in all.
+    pub fn count(self) -> usize {
+        usize::from(self.v2) + self.v1
+    }
+}
+
+/// A command to run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecMessage {
+    /// Cgroups to join.
+    pub cgroups: Cgroups,
+    /// The command, its first word looked up in PATH of `env` inside the sandbox.
+    pub argv: Vec<Vec<u8>>,
+    /// The whole environment, K=V.
+    pub env: Vec<Vec<u8>>,
+    /// Directory to start in.
+    pub cwd: Vec<u8>,
+    /// name, uid, name:group or uid:gid; resolved inside the sandbox.
+    pub user: String,
+    /// File mode creation mask.
+    pub umask: u32,
+    /// Give it a terminal of (rows, columns); no stdio descriptors then.
+    pub terminal: Option<(u16, u16)>,
+}
+
+/// Our own code to run inside.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CallMessage {
+    /// Cgroups to join.
+    pub cgroups: Cgroups,
+    /// What to do.
+    pub call: inside::Call,
+    /// Descriptors of the call itself.
+    pub descriptors: usize,
+}

@@ -1,0 +1,188 @@
+//! The spawner's end: one loop over the daemon's socket, its children and those of its
+//! commands that have not started yet. Nothing a guest does can block it.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::build;
+use super::enter::{self, Entrant, News};
+use super::protocol::{Reply, Request};
+use super::wire;
+use crate::sys::{mount, process, seccomp::Filter};
+
+/// What the loop keeps.
+struct Server {
+    socket: OwnedFd,
+    proc: OwnedFd,
+    filter: Filter,
+    /// Entrants that have not said yet that they run, by request.
+    starting: HashMap<u64, Entrant>,
+    /// Requests by the pid of their running command.
+    running: HashMap<i32, u64>,
+    /// Pidfds of live inits by pid, to end all sandboxes when the daemon is gone.
+    inits: HashMap<i32, OwnedFd>,
+}
+
+/// Runs until the daemon closes its socket; then every sandbox is killed.
+///
+/// # Errors
+/// When the spawner cannot confine itself or its socket breaks.
+pub fn run(socket: OwnedFd) -> io::Result<()> {
+    let proc = mount::Filesystem::open(c"proc")?
+        .mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
+    confine()?;
+    let children = process::child_signals()?;
+    let mut server = Server {
+        socket,
+        proc,
+        filter: Filter::guest(),
+        starting: HashMap::new(),
+        running: HashMap::new(),
+        inits: HashMap::new(),
+    };
+    while server.turn(children.as_fd())? {}
+    for pidfd in server.inits.values() {
+        let _ = process::signal(pidfd.as_fd(), libc::SIGKILL);
+    }
+    Ok(())
+}
+
+/// An empty, read-only root in a mount namespace of its own.
+fn confine() -> io::Result<()> {
+    process::unshare(process::NEW_MOUNT)?;
+    let root = mount::Filesystem::open(c"tmpfs")?;
+    root.set(c"size", "4k")?;
+    root.set(c"nr_inodes", "8")?;
+    root.set(c"mode", "0555")?;
+    let root = root.mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
+    let mode = rustix::fs::Mode::from_raw_mode(0o555);
+    rustix::fs::mkdirat(&root, build::EMPTY_DIRECTORY, mode)?;
+    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+    rustix::fs::openat(&root, build::EMPTY_FILE, flags, rustix::fs::Mode::from_raw_mode(0o444))?;
+    mount::abandon_root_for(root.as_fd())?;
+    mount::set_attributes(root.as_fd(), mount::RDONLY, None)?;
+    process::set_dumpable(false)
+}
+
+impl Server {
+    /// One turn of the loop; false when the daemon is gone.
+    fn turn(&mut self, children: BorrowedFd<'_>) -> io::Result<bool> {
+        let order: Vec<u64> = self.starting.keys().copied().collect();
+        let ready = {
+            let mut watched = vec![
+                PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(children, PollFlags::IN),
+            ];
+            watched.extend(order.iter().filter_map(|id| self.starting.get(id)).map(|entrant| {
+                PollFd::from_borrowed_fd(entrant.channel.as_fd(), PollFlags::IN)
+            }));
+            match poll(&mut watched, None) {
+                Err(rustix::io::Errno::INTR) => return Ok(true),
+                other => other?,
+            };
+            watched.iter().map(|w| !w.revents().is_empty()).collect::<Vec<_>>()
+        };
+        for (place, id) in order.into_iter().enumerate() {
+            if ready[place + 2] {
+                self.hear(id)?;
+            }
+        }
+        if ready[1] {
+            drain(children);
+            while let Some((pid, status)) = process::reap() {
+                self.ended(pid, status)?;
+            }
+        }
+        if ready[0] {
+            let Some((id, request, fds)) = wire::receive(self.socket.as_fd())? else {
+                return Ok(false);
+            };
+            self.serve(id, request, fds)?;
+        }
+        Ok(true)
+    }
+
+    fn serve(&mut self, id: u64, request: Request, fds: Vec<OwnedFd>) -> io::Result<()> {
+        let outcome = match request {
+            Request::Kit { base, network } => {
+                build::kit(self.proc.as_fd(), base, network).map(|fds| (Reply::Kit, fds))
+            }
+            Request::Build(spec) => {
+                build::build(&spec, &fds, &self.filter).map(|(pid, pidfd)| {
+                    if let Ok(kept) = pidfd.try_clone() {
+                        self.inits.insert(pid, kept);
+                    }
+                    (Reply::Built { pid }, vec![pidfd])
+                })
+            }
+            Request::Exec(message) => {
+                return self.start(id, enter::exec(&message, fds, &self.filter));
+            }
+            Request::Call(message) => {
+                return self.start(id, enter::call(message, fds, &self.filter));
+            }
+        };
+        match outcome {
+            Ok((reply, fds)) => self.reply(id, &reply, &fds),
+            Err(failure) => self.reply(id, &failure.reply(), &[]),
+        }
+    }
+
+    fn start(&mut self, id: u64, entrant: Result<Entrant, enter::Failure>) -> io::Result<()> {
+        match entrant {
+            Ok(entrant) => {
+                self.starting.insert(id, entrant);
+                Ok(())
+            }
+            Err(failure) => self.reply(id, &failure.reply(), &[]),
+        }
+    }
+
+    /// News of an entrant that is starting.
+    fn hear(&mut self, id: u64) -> io::Result<()> {
+        let Some(entrant) = self.starting.get_mut(&id) else { return Ok(()) };
+        let news = match entrant.news() {
+            None => return Ok(()),
+            Some(news) => news,
+        };
+        self.starting.remove(&id);
+        match news {
+            News::Running { pid, guest_pid, pidfd, terminal } => {
+                self.running.insert(pid, id);
+                let fds: Vec<OwnedFd> = std::iter::once(pidfd).chain(terminal).collect();
+                self.reply(id, &Reply::Running { guest_pid }, &fds)
+            }
+            News::Failed(failure) => self.reply(id, &failure.reply(), &[]),
+        }
+    }
+
+    /// A child has ended: an init, a command, or one that only entered.
+    fn ended(&mut self, pid: i32, status: i32) -> io::Result<()> {
+        if self.inits.remove(&pid).is_some() {
+            return Ok(());
+        }
+        // A command may end before its start was heard of.
+        let early = self.starting.iter().find(|(_, e)| e.command == Some(pid)).map(|(id, _)| *id);
+        if let Some(id) = early {
+            self.hear(id)?;
+        }
+        match self.running.remove(&pid) {
+            Some(id) => self.reply(id, &Reply::Exited { status }, &[]),
+            None => Ok(()),
+        }
+    }
+
+    fn reply(&self, id: u64, reply: &Reply, fds: &[OwnedFd]) -> io::Result<()> {
+        let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+        wire::send(self.socket.as_fd(), id, reply, &fds)
+    }
+}
+
+/// Empties the descriptor of child signals; the children are then reaped until none is left.
+fn drain(signals: BorrowedFd<'_>) {
+    let mut buffer = [0u8; 128 * 16];
+    while rustix::io::read(signals, &mut buffer).is_ok_and(|n| n > 0) {}
+}
