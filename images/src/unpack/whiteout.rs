@@ -1,0 +1,64 @@
+//! Deletions: how a layer states them, and how overlayfs wants them.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{self, FileType, Mode, Stat, XattrFlags};
+use rustix::io::Errno;
+
+use crate::paths::BadPath;
+
+const PREFIX: &[u8] = b".wh.";
+const META_PREFIX: &[u8] = b".wh..wh.";
+const OPAQUE: &[u8] = b".wh..wh..opq";
+
+/// What the name of an entry marks.
+pub(super) enum Mark<'a> {
+    None,
+    /// The sibling of this name is deleted.
+    Whiteout(&'a [u8]),
+    /// Everything beneath the parent directory is deleted.
+    Opaque,
+    /// Bookkeeping of aufs, which is no content.
+    Foreign,
+    Bad(BadPath),
+}
+
+pub(super) fn mark<'a>(parts: &[&'a [u8]]) -> Mark<'a> {
+    let Some((&name, parents)) = parts.split_last() else {
+        return Mark::None;
+    };
+    if name == OPAQUE {
+        return Mark::Opaque;
+    }
+    if name.starts_with(META_PREFIX) || parents.iter().any(|part| part.starts_with(META_PREFIX)) {
+        return Mark::Foreign;
+    }
+    match name.strip_prefix(PREFIX) {
+        None => Mark::None,
+        Some(b"" | b"." | b"..") => Mark::Bad(BadPath::Climbs),
+        Some(hidden) => Mark::Whiteout(hidden),
+    }
+}
+
+/// Makes the whiteout of overlayfs: a character device 0:0, which no driver answers to and which
+/// the kernel lets anyone make.
+pub(super) fn make(dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    fs::mknodat(dir, name, FileType::CharacterDevice, Mode::empty(), 0)
+}
+
+pub(super) fn is_whiteout(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
+}
+
+/// Both names, so that the layer serves mounts with and without `userxattr`.
+pub(super) fn set_opaque(dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    for name in ["trusted.overlay.opaque", "user.overlay.opaque"] {
+        fs::fsetxattr(dir, name, b"y", XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+pub(super) fn is_opaque(dir: impl AsFd) -> bool {
+    let mut value = [0; 1];
+    fs::fgetxattr(dir, "trusted.overlay.opaque", &mut value) == Ok(1) && value == *b"y"
+}
