@@ -2,21 +2,25 @@
 
 use crate::ids::Millis;
 
+/// A token in the units of the account, so that no rounding is left over.
+const TOKEN: u64 = 1_000_000;
+
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    per_ms: f64,
-    burst: f64,
-    tokens: f64,
+    per_ms: u64,
+    most: u64,
+    held: u64,
     at: Millis,
 }
 
 impl Bucket {
     pub(crate) fn new(per_s: f64, burst: u32, now: Millis) -> Self {
-        let burst = f64::from(burst.max(1));
+        let per_ms = (per_s * (TOKEN / 1000) as f64).round().max(1.0) as u64;
+        let most = u64::from(burst.max(1)) * TOKEN;
         Self {
-            per_ms: per_s.max(0.001) / 1000.0,
-            burst,
-            tokens: burst,
+            per_ms,
+            most,
+            held: most,
             at: now,
         }
     }
@@ -26,15 +30,15 @@ impl Bucket {
     /// # Errors
     /// There is none before the time returned.
     pub(crate) fn take(&mut self, now: Millis) -> Result<(), Millis> {
-        let passed = now.saturating_sub(self.at) as f64;
-        self.tokens = (self.tokens + passed * self.per_ms).min(self.burst);
+        let passed = now.saturating_sub(self.at);
+        let earned = passed.saturating_mul(self.per_ms);
+        self.held = self.held.saturating_add(earned).min(self.most);
         self.at = self.at.max(now);
-        if self.tokens >= 1.0 {
-            self.tokens -= 1.0;
+        if self.held >= TOKEN {
+            self.held -= TOKEN;
             return Ok(());
         }
-        let missing = (1.0 - self.tokens) / self.per_ms;
-        Err(now + (missing.ceil() as Millis).max(1))
+        Err(now + (TOKEN - self.held).div_ceil(self.per_ms))
     }
 }
 

@@ -46,6 +46,8 @@ mod log;
 mod pool;
 mod queue;
 mod record;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod slot;
 mod template;
 

@@ -285,6 +285,10 @@ impl Pool {
         if was_creating && !is_creating {
             self.usage.starting -= 1;
         }
+        if let SlotState::Idle { .. } | SlotState::Blank = entry.record.state {
+            // It may serve, or make room for, a request that found no room before.
+            self.touched.append(&mut self.blocked);
+        }
         entry.record.since = self.now;
         self.touched.insert(entry.record.class.clone());
         self.dirty.insert(Dirty::Slot(slot.clone()));

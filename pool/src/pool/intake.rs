@@ -159,6 +159,7 @@ impl Pool {
         };
         if let Some(entry) = waiting.slot.and_then(|slot| self.slots.get_mut(&slot)) {
             entry.reserved = None;
+            self.unblock();
         }
         self.touched.insert(waiting.request.class.id.clone());
         self.act(Action::Refuse {
