@@ -1,0 +1,322 @@
+//! The task: takes inputs, steps the pool, journals, and begins actions.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_pool::{
+    ClassId, Depth, Event, Lease, LeaseId, LeaseRequest, LogEvent, Pool, PoolRow, Record,
+    RequestKey, SlotId, SlotRow, Step,
+};
+use innkeeper_proto::v1;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::clock::Clock;
+use super::table::{LOOK, Leases};
+use super::{Caller, Granted, Refused, Returned};
+use crate::events::EventLog;
+use crate::metrics::Metrics;
+use crate::provider::{self, Daemon, Provider};
+use crate::state::StateDir;
+use crate::state::journal::{Journal, Seat, SeatRecord};
+use crate::state::templates::Templates;
+
+/// What the task is told.
+pub(super) enum Input {
+    Ask {
+        request: Box<LeaseRequest>,
+        caller: Caller,
+        waiter: u64,
+        reply: oneshot::Sender<Result<Granted, Refused>>,
+    },
+    Gone { request: RequestKey, waiter: u64, unnamed: bool },
+    Renew { lease: LeaseId, ttl_ms: Option<u64>, reply: oneshot::Sender<Option<Granted>> },
+    Return {
+        lease: LeaseId,
+        discard: bool,
+        verify: Depth,
+        wait: bool,
+        reply: oneshot::Sender<Option<Returned>>,
+    },
+    Heartbeat(LeaseId),
+    Slots { tenant: Option<String>, reply: oneshot::Sender<Vec<SlotRow>> },
+    Pools { tenant: Option<String>, reply: oneshot::Sender<Vec<PoolRow>> },
+    Drain { tenant: String, class: ClassId, reply: oneshot::Sender<bool> },
+    Empty { reply: oneshot::Sender<usize> },
+    Stop { patience: Duration, reply: oneshot::Sender<()> },
+    Done(Done),
+}
+
+/// The answer of a slow action.
+pub(super) enum Done {
+    Created { nonce: innkeeper_pool::Nonce, result: Result<(), provider::Error> },
+    Specialised {
+        slot: SlotId,
+        generation: u64,
+        result: Result<v1::SpecialiseReply, provider::Error>,
+    },
+    Checked { slot: SlotId, generation: u64, result: Result<(), String> },
+    Reset {
+        slot: SlotId,
+        generation: u64,
+        lease: LeaseId,
+        result: Result<v1::ResetReply, provider::Error>,
+    },
+    Deleted { slot: SlotId, result: Result<(), provider::Error> },
+}
+
+/// A piece of work that is under way; asked again meanwhile, it is not begun a second time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Work {
+    Create(SlotId),
+    Specialise(SlotId, u64),
+    Check(SlotId, u64),
+    Reset(SlotId, u64),
+    Delete(SlotId),
+}
+
+/// A caller that waits for a lease.
+pub(super) struct Waiter {
+    pub(super) number: u64,
+    pub(super) caller: Caller,
+    pub(super) since: Instant,
+    pub(super) reply: oneshot::Sender<Result<Granted, Refused>>,
+}
+
+pub(super) struct Task {
+    /// Held for its lock.
+    pub(super) _state: StateDir,
+    pub(super) clock: Clock,
+    pub(super) pool: Pool,
+    pub(super) journal: Journal,
+    pub(super) log: EventLog,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) daemon: watch::Receiver<Daemon>,
+    pub(super) templates: Arc<Templates>,
+    pub(super) leases: Arc<Leases>,
+    pub(super) inputs: mpsc::UnboundedReceiver<Input>,
+    /// For the tasks of slow actions; weak, so that the engine ends with its last handle.
+    pub(super) answers: mpsc::WeakUnboundedSender<Input>,
+    pub(super) seats: HashMap<SlotId, Seat>,
+    pub(super) changed_seats: BTreeSet<SlotId>,
+    pub(super) under_way: HashSet<Work>,
+    pub(super) waiting: HashMap<RequestKey, Vec<Waiter>>,
+    pub(super) returning: HashMap<LeaseId, Vec<oneshot::Sender<Option<Returned>>>>,
+    /// What resets said, for as long as their leases are remembered.
+    pub(super) resets: HashMap<LeaseId, v1::ResetReply>,
+    /// Leases granted in this life, by the process that holds them where it is known.
+    pub(super) holders: HashMap<LeaseId, Option<i32>>,
+    pub(super) emptying: Vec<oneshot::Sender<usize>>,
+    pub(super) stopping: Option<(Instant, oneshot::Sender<()>)>,
+    pub(super) wake: Option<Instant>,
+}
+
+impl Task {
+    /// Runs until it is stopped or its last handle is dropped.
+    pub(super) async fn run(mut self) {
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let wake = self.wake;
+            let stop_at = self.stopping.as_ref().map(|(at, _)| *at);
+            tokio::select! {
+                input = self.inputs.recv() => match input {
+                    Some(input) => self.take(input),
+                    None => return,
+                },
+                changed = self.daemon.changed() => match changed {
+                    Ok(()) => self.daemon_changed(),
+                    Err(_) => return,
+                },
+                () = until(wake) => self.feed(Event::Tick),
+                _ = look.tick() => self.look(),
+                () = until(stop_at) => {}
+            }
+            if self.may_stop() {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Ask { request, caller, waiter, reply } => {
+                self.ask(*request, Waiter { number: waiter, caller, since: Instant::now(), reply });
+            }
+            Input::Gone { request, waiter, unnamed } => self.gone(&request, waiter, unnamed),
+            Input::Renew { lease, ttl_ms, reply } => {
+                self.feed(Event::Renew { lease: lease.clone(), ttl_ms });
+                if let Some(ttl_ms) = ttl_ms {
+                    self.leases.set_ttl(&lease, ttl_ms);
+                }
+                // A caller that has gone needs no answer; so with every reply below.
+                let _ = reply.send(self.pool.lease(&lease).cloned().map(|l| self.granted(l)));
+            }
+            Input::Return { lease, discard, verify, wait, reply } => {
+                self.give_back(lease, discard, verify, wait, reply);
+            }
+            Input::Heartbeat(lease) => self.feed(Event::Heartbeat(lease)),
+            Input::Slots { tenant, reply } => {
+                let _ = reply.send(self.slot_rows(tenant.as_deref()));
+            }
+            Input::Pools { tenant, reply } => {
+                let _ = reply.send(self.pool_rows(tenant.as_deref()));
+            }
+            Input::Drain { tenant, class, reply } => {
+                let own = self.pool.class(&class).is_some() && self.is_of(&class, Some(&tenant));
+                if own {
+                    self.feed(Event::Drain(class));
+                }
+                let _ = reply.send(own);
+            }
+            Input::Empty { reply } => self.empty(reply),
+            Input::Stop { patience, reply } => {
+                self.stopping = Some((Instant::now() + patience, reply));
+            }
+            Input::Done(done) => self.done(done),
+        }
+    }
+
+    /// One turn: step, journal, act, log.
+    pub(super) fn feed(&mut self, event: Event) {
+        let now = self.clock.now();
+        let Step { changed, actions, events, wake_at } = self.pool.step(now, event);
+        self.forget_gone(&changed);
+        let seats = self.seat_records();
+        if let Err(error) = self.journal.step(changed, seats) {
+            // What may begin all the same, and what may not, is decided per action.
+            tracing::error!(%error, "the journal cannot be written: no new leases meanwhile");
+        }
+        for action in actions {
+            self.act(action);
+        }
+        for event in &events {
+            self.write_event(event);
+        }
+        self.wake = wake_at.map(|at| Instant::now() + self.clock.until(at));
+        if self.journal.is_long() {
+            let seats = self.all_seats();
+            if let Err(error) = self.journal.shorten(self.pool.records(), seats) {
+                tracing::error!(%error, "the journal cannot be shortened");
+            }
+        }
+    }
+
+    pub(super) fn slot_rows(&self, tenant: Option<&str>) -> Vec<SlotRow> {
+        let mut rows = self.pool.ps(self.clock.now());
+        rows.retain(|row| {
+            let class = self.pool.slot(&row.slot).map(|slot| &slot.class);
+            class.is_some_and(|class| self.is_of(class, tenant))
+        });
+        rows
+    }
+
+    fn pool_rows(&self, tenant: Option<&str>) -> Vec<PoolRow> {
+        let mut rows = self.pool.pools();
+        rows.retain(|row| self.is_of(&row.class, tenant));
+        rows
+    }
+
+    /// Whether a class is a tenant's; everything is None's.
+    fn is_of(&self, class: &ClassId, tenant: Option<&str>) -> bool {
+        let Some(tenant) = tenant else { return true };
+        self.pool.class(class).is_some_and(|class| class.spec.tenant.as_str() == tenant)
+    }
+
+    fn write_event(&mut self, event: &LogEvent) {
+        self.metrics.count(event);
+        let tenant = self.tenant_of(event);
+        if let Err(error) = self.log.write(event, tenant.as_deref()) {
+            tracing::error!(%error, "the event log cannot be written; its lines wait in memory");
+        }
+    }
+
+    fn tenant_of(&self, event: &LogEvent) -> Option<String> {
+        let lease = event.lease.as_ref().and_then(|lease| self.pool.lease(lease));
+        if let Some(lease) = lease {
+            return Some(lease.request.tenant.to_string());
+        }
+        let slot = event.slot.as_ref().and_then(|slot| self.pool.slot(slot));
+        let class = slot.and_then(|slot| self.pool.class(&slot.class));
+        class.map(|class| class.spec.tenant.to_string())
+    }
+
+    /// Drops what is kept beside records that are gone.
+    fn forget_gone(&mut self, changed: &[Record]) {
+        for record in changed {
+            match record {
+                Record::SlotGone { slot } => {
+                    if self.seats.remove(slot).is_some() {
+                        self.changed_seats.insert(slot.clone());
+                    }
+                }
+                Record::LeaseGone { lease } => {
+                    self.resets.remove(lease);
+                    self.holders.remove(lease);
+                    self.leases.forget(lease);
+                }
+                Record::Class(_)
+                | Record::ClassGone { .. }
+                | Record::Slot(_)
+                | Record::Lease(_)
+                | Record::Template(_) => {}
+            }
+        }
+    }
+
+    /// The seats that changed since they were last journaled.
+    fn seat_records(&mut self) -> Vec<SeatRecord> {
+        std::mem::take(&mut self.changed_seats)
+            .into_iter()
+            .map(|slot| SeatRecord { seat: self.seats.get(&slot).cloned(), slot: slot.0 })
+            .collect()
+    }
+
+    pub(super) fn all_seats(&self) -> Vec<SeatRecord> {
+        self.seats
+            .iter()
+            .map(|(slot, seat)| SeatRecord { slot: slot.0.clone(), seat: Some(seat.clone()) })
+            .collect()
+    }
+
+    /// Signs of life of long calls, and of those who hold leases while this manager empties itself.
+    fn look(&mut self) {
+        for lease in self.leases.due() {
+            self.feed(Event::Heartbeat(lease));
+        }
+        self.look_at_holders();
+    }
+
+    /// The daemon ended or was started anew: no sandbox of before is left.
+    fn daemon_changed(&mut self) {
+        let boot = self.daemon.borrow_and_update().boot_id.clone();
+        let slots: Vec<SlotId> = self
+            .seats
+            .iter()
+            .filter(|(_, seat)| seat.boot_id != boot)
+            .map(|(slot, _)| slot.clone())
+            .collect();
+        for slot in slots {
+            self.feed(Event::SlotLost { slot, cause: "execd ended".to_owned() });
+        }
+    }
+
+    /// A lease with what is beside the pool's record of it.
+    pub(super) fn granted(&self, lease: Lease) -> Granted {
+        let seat = self.seats.get(&lease.slot).filter(|seat| seat.generation == lease.generation);
+        Granted {
+            seat: seat.cloned().unwrap_or_default(),
+            daemon: self.daemon.borrow().clone(),
+            lease,
+        }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
