@@ -21,9 +21,13 @@ pub(super) struct Stamps<'o> {
     /// must still be, whatever numbers this mount gives them.
     then_now: HashMap<u64, u64>,
     now_then: HashMap<u64, u64>,
-    /// Where the search in a directory's children goes on: both sides are sorted.
-    cursor: Option<(u32, u32)>,
     pub(super) trusted: u64,
+}
+
+/// A place among the entries of an earlier directory.
+pub(super) struct Cursor {
+    at: u32,
+    end: u32,
 }
 
 impl<'o> Stamps<'o> {
@@ -37,29 +41,25 @@ impl<'o> Stamps<'o> {
             young: (young.as_secs().cast_signed(), young.subsec_nanos()),
             then_now: HashMap::new(),
             now_then: HashMap::new(),
-            cursor: None,
             trusted: 0,
         }
     }
 
-    /// The root of the earlier tree.
-    pub(super) fn root(&self) -> Option<u32> {
-        self.earlier.map(|_| 0)
+    /// Where to look for the entries of the earlier directory of this index.
+    pub(super) fn cursor(&self, dir: Option<u32>) -> Option<Cursor> {
+        self.earlier.zip(dir).map(|(tree, dir)| Cursor {
+            at: dir + 1,
+            end: tree.node(dir).end_index(),
+        })
     }
 
-    /// The earlier entry of this name in the earlier directory. Names are asked for in order.
-    pub(super) fn child(&mut self, dir: Option<u32>, name: &[u8]) -> Option<u32> {
-        let (tree, dir) = (self.earlier?, dir?);
-        let end = tree.node(dir).end_index();
-        let mut at = match self.cursor {
-            Some((cursor_dir, at)) if cursor_dir == dir => at,
-            Some(_) | None => dir + 1,
-        };
-        while at < end && tree.name(at) < name {
-            at = tree.node(at).end_index();
+    /// The earlier entry of this name. Names are asked for in order, as they stand in both.
+    pub(super) fn child(&self, cursor: &mut Option<Cursor>, name: &[u8]) -> Option<u32> {
+        let (tree, cursor) = (self.earlier?, cursor.as_mut()?);
+        while cursor.at < cursor.end && tree.name(cursor.at) < name {
+            cursor.at = tree.node(cursor.at).end_index();
         }
-        self.cursor = Some((dir, at));
-        Some(at).filter(|at| *at < end && tree.name(*at) == name)
+        Some(cursor.at).filter(|at| *at < cursor.end && tree.name(*at) == name)
     }
 
     /// The stamp of a file, unless it is too young.

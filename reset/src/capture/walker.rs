@@ -9,7 +9,7 @@ use rustix::fs::{FileType, Statx};
 use rustix::io::Errno;
 
 use super::directory::{self, Names, Range};
-use super::stamps::Stamps;
+use super::stamps::{Cursor, Stamps};
 use super::{Capture, CaptureError, Contents, Options, contents, entry};
 use crate::digest::Digest;
 use crate::tree::{BuildError, Builder, Entry, Kind};
@@ -31,7 +31,7 @@ struct Frame {
     names: Range,
     path_len: usize,
     /// The same directory in the tree whose digests may be reused.
-    earlier: Option<u32>,
+    earlier: Option<Cursor>,
 }
 
 pub(super) fn walk(root: BorrowedFd<'_>, options: &Options<'_>) -> Result<Capture, CaptureError> {
@@ -46,8 +46,7 @@ pub(super) fn walk(root: BorrowedFd<'_>, options: &Options<'_>) -> Result<Captur
     let stat = entry::stat(fd.as_fd(), c"").map_err(at_root("stat"))?;
     let mut state = State::new(&fd, &stat, options)?;
     let mut names = Names::default();
-    let earlier = state.stamps.root();
-    let mut frames = vec![state.enter(fd, &stat, earlier, &mut names)?];
+    let mut frames = vec![state.enter(fd, &stat, Some(0), &mut names)?];
 
     while let Some(frame) = frames.last_mut() {
         state.path.truncate(frame.path_len);
@@ -66,7 +65,7 @@ pub(super) fn walk(root: BorrowedFd<'_>, options: &Options<'_>) -> Result<Captur
         let dir = frame.fd.as_ref().ok_or(CaptureError::Changed {
             path: state.path.clone(),
         })?;
-        if let Some((fd, stat, earlier)) = state.visit(dir.as_fd(), name, frame.earlier)? {
+        if let Some((fd, stat, earlier)) = state.visit(dir.as_fd(), name, &mut frame.earlier)? {
             let depth = frames.len();
             if depth >= OPEN_LEVELS {
                 frames[depth - OPEN_LEVELS].fd = None;
@@ -160,7 +159,7 @@ impl<'o> State<'o> {
         &mut self,
         dir: BorrowedFd<'_>,
         name: &CStr,
-        earlier_dir: Option<u32>,
+        earlier_dir: &mut Option<Cursor>,
     ) -> Result<Option<(OwnedFd, Statx, Option<u32>)>, CaptureError> {
         if !self.exclude.is_empty() && self.exclude.contains(&self.path) {
             return Ok(None);
@@ -280,6 +279,7 @@ impl<'o> State<'o> {
         })?;
         self.check_clock()?;
         let identity = (entry::device(stat), stat.stx_ino);
+        let earlier = self.stamps.cursor(earlier);
         Ok(Frame {
             fd: Some(fd),
             identity,

@@ -53,8 +53,9 @@ pub fn inside(
     let form = |path: &str| ObserveError::Form {
         path: path.to_owned(),
     };
-    let mountinfo = proc.text("self/mountinfo")?;
-    let mounts = mounts::facts(&mountinfo, scope.ids).ok_or_else(|| form("self/mountinfo"))?;
+    let mountinfo = proc.text("thread-self/mountinfo")?;
+    let mounts =
+        mounts::facts(&mountinfo, scope.ids).ok_or_else(|| form("thread-self/mountinfo"))?;
     let texts = ipc::Texts {
         shm: proc.text("sysvipc/shm")?,
         sem: proc.text("sysvipc/sem")?,
@@ -67,7 +68,7 @@ pub fn inside(
         sysctls.insert(name.to_owned(), proc.text_if_there(&format!("sys/{name}"))?);
     }
     let kernel = kernel::facts(&sysctls, scope.network).ok_or_else(|| form("sys"))?;
-    let network = network(proc, scope)?.ok_or_else(|| form("self/net"))?;
+    let network = network(proc, scope)?.ok_or_else(|| form("thread-self/net"))?;
     let facts = [
         (Component::Mounts, mounts),
         (Component::Ipc, ipc),
@@ -84,7 +85,7 @@ fn network(proc: &ProcDir, scope: InsideScope) -> Result<Option<Facts>, ObserveE
     for name in network::FILES {
         texts.insert(
             name.to_owned(),
-            proc.text_if_there(&format!("self/net/{name}"))?,
+            proc.text_if_there(&format!("thread-self/net/{name}"))?,
         );
     }
     let range = proc.text("sys/net/ipv4/ip_local_port_range")?;

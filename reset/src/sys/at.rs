@@ -70,47 +70,60 @@ fn through_proc(dir: BorrowedFd<'_>, name: &CStr) -> Vec<u8> {
     path
 }
 
+/// True for the answers of a kernel that does not know a call, and of sandboxes that filter what they do
+/// not know. Then the older way is taken from now on.
+fn unknown(error: Errno, remembered: &AtomicBool) -> bool {
+    let unknown = matches!(error, Errno::NOSYS | Errno::PERM);
+    if unknown {
+        remembered.store(true, Ordering::Relaxed);
+    }
+    unknown
+}
+
 /// Names of all extended attributes, as the kernel lists them: each ended by a zero byte, in `buffer`.
 pub(crate) fn list_xattrs(
     dir: BorrowedFd<'_>,
     name: &CStr,
     buffer: &mut Vec<u8>,
 ) -> Result<(), Errno> {
+    if NO_XATTRAT.load(Ordering::Relaxed) {
+        return list_by_path(dir, name, buffer);
+    }
     buffer.clear();
     buffer.reserve(XATTR_MAX);
-    let len = if NO_XATTRAT.load(Ordering::Relaxed) {
-        rustix::fs::llistxattr(
-            through_proc(dir, name),
-            rustix::buffer::spare_capacity(buffer),
+    // SAFETY: the name is a C string and the buffer has XATTR_MAX writable bytes.
+    let len = check(unsafe {
+        let (fd, name_at, flags) = (dir.as_raw_fd(), name.as_ptr(), at_flags(name));
+        libc::syscall(
+            LISTXATTRAT,
+            fd,
+            name_at,
+            flags,
+            buffer.as_mut_ptr(),
+            XATTR_MAX,
         )
-        .map(|_| None)
-    } else {
-        // SAFETY: the name is a C string and the buffer has XATTR_MAX writable bytes.
-        check(unsafe {
-            let (fd, name_at, flags) = (dir.as_raw_fd(), name.as_ptr(), at_flags(name));
-            libc::syscall(
-                LISTXATTRAT,
-                fd,
-                name_at,
-                flags,
-                buffer.as_mut_ptr(),
-                XATTR_MAX,
-            )
-        })
-        .map(Some)
-    };
+    });
     match len {
-        Ok(Some(len)) => {
+        Ok(len) => {
             // SAFETY: the kernel has written that many bytes.
             unsafe { buffer.set_len(len.min(XATTR_MAX)) };
             Ok(())
         }
-        Ok(None) => Ok(()),
-        Err(Errno::NOSYS) if !NO_XATTRAT.swap(true, Ordering::Relaxed) => {
-            list_xattrs(dir, name, buffer)
-        }
         // The file system knows none.
         Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) if unknown(error, &NO_XATTRAT) => list_by_path(dir, name, buffer),
+        Err(error) => Err(error),
+    }
+}
+
+fn list_by_path(dir: BorrowedFd<'_>, name: &CStr, buffer: &mut Vec<u8>) -> Result<(), Errno> {
+    buffer.clear();
+    buffer.reserve(XATTR_MAX);
+    match rustix::fs::llistxattr(
+        through_proc(dir, name),
+        rustix::buffer::spare_capacity(buffer),
+    ) {
+        Ok(_) | Err(Errno::OPNOTSUPP) => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -122,12 +135,11 @@ pub(crate) fn get_xattr(
     attribute: &CStr,
     buffer: &mut Vec<u8>,
 ) -> Result<(), Errno> {
+    if NO_XATTRAT.load(Ordering::Relaxed) {
+        return get_by_path(dir, name, attribute, buffer);
+    }
     buffer.clear();
     buffer.reserve(XATTR_MAX);
-    if NO_XATTRAT.load(Ordering::Relaxed) {
-        let spare = rustix::buffer::spare_capacity(buffer);
-        return rustix::fs::lgetxattr(through_proc(dir, name), attribute, spare).map(|_| ());
-    }
     let mut args = XattrArgs {
         value: buffer.as_mut_ptr() as u64,
         size: XATTR_MAX as u32,
@@ -153,11 +165,21 @@ pub(crate) fn get_xattr(
             unsafe { buffer.set_len(len.min(XATTR_MAX)) };
             Ok(())
         }
-        Err(Errno::NOSYS) if !NO_XATTRAT.swap(true, Ordering::Relaxed) => {
-            get_xattr(dir, name, attribute, buffer)
-        }
+        Err(error) if unknown(error, &NO_XATTRAT) => get_by_path(dir, name, attribute, buffer),
         Err(error) => Err(error),
     }
+}
+
+fn get_by_path(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    attribute: &CStr,
+    buffer: &mut Vec<u8>,
+) -> Result<(), Errno> {
+    buffer.clear();
+    buffer.reserve(XATTR_MAX);
+    let spare = rustix::buffer::spare_capacity(buffer);
+    rustix::fs::lgetxattr(through_proc(dir, name), attribute, spare).map(|_| ())
 }
 
 /// The inode flags of an entry of the given type. Types and file systems without flags have none.
@@ -184,11 +206,8 @@ pub(crate) fn inode_flags(
     });
     match result {
         Ok(_) => Ok(from_xflags(attr.xflags)),
-        Err(Errno::NOSYS) => {
-            NO_FILE_GETATTR.store(true, Ordering::Relaxed);
-            flags_by_ioctl(dir, name, kind)
-        }
         Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => Ok(Flags::default()),
+        Err(error) if unknown(error, &NO_FILE_GETATTR) => flags_by_ioctl(dir, name, kind),
         Err(error) => Err(error),
     }
 }
@@ -239,3 +258,55 @@ fn flags_by_ioctl(dir: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Fl
 
 /// What every statx here asks for beside the attribute of its own: no automount, no following.
 pub(crate) const STAT_AT: AtFlags = AtFlags::SYMLINK_NOFOLLOW.union(AtFlags::NO_AUTOMOUNT);
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::path::Path;
+
+    use rustix::fs::XattrFlags;
+
+    use super::*;
+
+    /// Both ways must say the same, whichever the kernel at hand has.
+    #[test]
+    fn the_older_ways_say_the_same() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let at = |name: &str| scratch.path().join(name);
+        std::fs::write(at("file"), "x").expect("write");
+        std::os::unix::fs::symlink("nowhere", at("link")).expect("symlink");
+        for path in [at("file"), scratch.path().to_owned()] {
+            rustix::fs::lsetxattr(&path, "user.a", b"value", XattrFlags::empty())
+                .expect("setxattr");
+            set_nodump(&path);
+        }
+        let dir = std::fs::File::open(scratch.path()).expect("open");
+        for (name, kind) in [
+            (c"file", FileType::RegularFile),
+            (c"", FileType::Directory),
+            (c"link", FileType::Symlink),
+        ] {
+            let (mut new, mut old) = (Vec::new(), Vec::new());
+            assert_eq!(list_xattrs(dir.as_fd(), name, &mut new), Ok(()));
+            assert_eq!(list_by_path(dir.as_fd(), name, &mut old), Ok(()));
+            assert_eq!(new, old);
+            let got = get_xattr(dir.as_fd(), name, c"user.a", &mut new);
+            assert_eq!(got, get_by_path(dir.as_fd(), name, c"user.a", &mut old));
+            assert_eq!(new, old);
+            let flags = inode_flags(dir.as_fd(), name, kind);
+            assert_eq!(flags, flags_by_ioctl(dir.as_fd(), name, kind));
+            let nodump = if kind == FileType::Symlink {
+                0
+            } else {
+                Flags::NODUMP
+            };
+            assert_eq!(flags, Ok(Flags(nodump)));
+        }
+    }
+
+    fn set_nodump(path: &Path) {
+        let file = std::fs::File::open(path).expect("open");
+        let now = rustix::fs::ioctl_getflags(&file).expect("get flags");
+        rustix::fs::ioctl_setflags(&file, now | IFlags::NODUMP).expect("set flags");
+    }
+}

@@ -143,14 +143,15 @@ impl Reader<'_> {
             }
             excluded.push(path);
         }
-        let (name, root, _) = self
-            .entry()
-            .filter(|(name, _, group)| name.is_empty() && *group == NO_GROUP)?;
-        debug_assert!(name.is_empty());
+        let (name, root, group) = self.entry()?;
+        if !name.is_empty() || group != NO_GROUP {
+            return None;
+        }
         let mut builder = match Builder::new(&root) {
             Ok(builder) => builder,
             Err(error) => return Some(Err(error)),
         };
+        let mut groups = vec![NO_GROUP];
         let mut depth = 1_u64;
         while depth > 0 {
             if self.payload.get(self.at) == Some(&0) {
@@ -173,11 +174,15 @@ impl Reader<'_> {
             if let Err(error) = added {
                 return Some(Err(error));
             }
+            groups.push(group);
             if entry.kind == Kind::Directory {
                 depth += 1;
             }
         }
-        (self.at == self.payload.len()).then(|| Ok(builder.finish(excluded)))
+        let tree = builder.finish(excluded);
+        // A group that names only itself, or a first entry that does not say it is one.
+        let same_groups = tree.nodes.iter().map(|node| node.group).eq(groups);
+        (same_groups && self.at == self.payload.len()).then_some(Ok(tree))
     }
 
     fn entry(&mut self) -> Option<(Vec<u8>, Entry, u32)> {
@@ -214,3 +219,6 @@ impl Reader<'_> {
         Some((name, entry, group))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! Capture and verification on real file systems and real processes. Run as root.
+
+mod attributes;
+mod ground;
+mod layered;
+mod observed;
+mod overlay;
+mod property;
+mod scratch;
+mod shapes;
+mod sys;
+mod verdict;
