@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-pub(crate) use names::{familiar, stored_form};
+pub(crate) use names::{familiar, same_name, stored_form};
 pub(crate) use records::write_json;
 pub(crate) use staging::Staging;
 
@@ -150,6 +150,11 @@ impl Store {
                 Err(error)
             }
         }
+    }
+
+    /// Removes layers that a failed import brought, but for those that an image has by now.
+    pub(crate) fn forget_layers(&self, layers: &[LayerId]) -> Result<(), Error> {
+        records::forget(self, layers)
     }
 
     /// Held while records change or layers go.

@@ -3,7 +3,9 @@
 //! The order of entries in a layer decides nothing but which of two entries of one name wins: a
 //! whiteout hides what lies beneath, never an entry of its own layer, wherever it stands.
 
+mod error;
 pub mod limits;
+mod links;
 mod lower;
 mod tree;
 mod whiteout;
@@ -14,98 +16,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+pub use error::Error;
 pub(crate) use lower::Lowers;
 use tree::Tree;
 use whiteout::Mark;
 
 use crate::attributes::{self, Attributes};
-use crate::paths::{self, BadPath, shown};
-use crate::tarstream::{self, Entry, Kind, Segment, TarStream};
-
-/// Why a layer cannot be unpacked.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The stream is no tar or ends early.
-    #[error(transparent)]
-    Tar(#[from] tarstream::Error),
-    /// A name that is refused.
-    #[error("entry `{entry}` has {source}")]
-    Name {
-        /// The entry.
-        entry: String,
-        /// What is wrong with it.
-        #[source]
-        source: BadPath,
-    },
-    /// More entries than [`limits::MAX_ENTRIES`].
-    #[error("it has more than {0} entries")]
-    Entries(u64),
-    /// A hard link to nothing.
-    #[error(
-        "entry `{entry}` is a hard link to `{target}`, which is no file of this layer or of one beneath it"
-    )]
-    HardLink {
-        /// The entry.
-        entry: String,
-        /// What it names.
-        target: String,
-    },
-    /// A type flag that has no meaning in a layer.
-    #[error("entry `{entry}` has the unknown type `{}`", char::from(*.flag).escape_default())]
-    Type {
-        /// The entry.
-        entry: String,
-        /// Its type flag.
-        flag: u8,
-    },
-    /// More than 40 symbolic links on the way to an entry.
-    #[error("entry `{entry}` lies behind a loop of symbolic links")]
-    Loop {
-        /// The entry.
-        entry: String,
-    },
-    /// An attribute that cannot be set.
-    #[error("entry `{entry}`: {source}")]
-    Attributes {
-        /// The entry.
-        entry: String,
-        /// Which and why.
-        #[source]
-        source: attributes::Error,
-    },
-    /// The kernel refused something else.
-    #[error("entry `{entry}` cannot be {action}: {source}")]
-    Write {
-        /// The entry.
-        entry: String,
-        /// What was tried.
-        action: &'static str,
-        /// What the kernel said.
-        #[source]
-        source: std::io::Error,
-    },
-}
-
-impl Error {
-    /// The system error behind it, if that is what it is.
-    pub(crate) fn io(&self) -> Option<&std::io::Error> {
-        match self {
-            Error::Write { source, .. } | Error::Tar(tarstream::Error::Read(source)) => {
-                Some(source)
-            }
-            Error::Attributes { source, .. } => match source {
-                attributes::Error::Basic { source, .. }
-                | attributes::Error::Extended { source, .. } => Some(source),
-            },
-            Error::Tar(_)
-            | Error::Name { .. }
-            | Error::Entries(_)
-            | Error::HardLink { .. }
-            | Error::Type { .. }
-            | Error::Loop { .. } => None,
-        }
-    }
-}
+use crate::paths::{self, shown};
+use crate::tarstream::{Entry, Kind, Segment, TarStream};
 
 /// What an unpacked layer holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -288,90 +206,6 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    fn hard_link(&mut self, entry: &Entry, parents: &[&[u8]], name: &[u8]) -> Result<(), Error> {
-        let missing = || Error::HardLink {
-            entry: shown(&entry.path),
-            target: shown(&entry.link),
-        };
-        let target = paths::components(&entry.link).map_err(|source| Error::Name {
-            entry: shown(&entry.path),
-            source,
-        })?;
-        let (&target_name, target_parents) = target.split_last().ok_or_else(missing)?;
-        let found = self.tree.lookup(target_parents, target_name);
-        let target_dir = match found.map_err(failed(entry, "linked"))? {
-            tree::Lookup::Found(dir) => dir,
-            tree::Lookup::Hidden => return Err(missing()),
-            tree::Lookup::Absent => {
-                // What the layer links to lies beneath it: bring it up, as overlayfs itself does
-                // for a link, so that both names are one file.
-                self.bring_up(entry, &target)?.ok_or_else(missing)?
-            }
-        };
-        self.enter(entry, parents)?;
-        let linked = self.tree.link(target_dir.as_fd(), target_name, name);
-        linked.map_err(failed(entry, "linked"))
-    }
-
-    /// Copies a file of a lower layer into this one; returns the directory it now lies in.
-    fn bring_up(&mut self, entry: &Entry, path: &[&[u8]]) -> Result<Option<OwnedFd>, Error> {
-        let Some((&name, parents)) = path.split_last() else {
-            return Ok(None);
-        };
-        let Some(found) = self
-            .lowers
-            .find(path)
-            .map_err(failed(entry, "found beneath"))?
-        else {
-            return Ok(None);
-        };
-        self.enter(entry, parents)?;
-        let attributes = found.attributes().map_err(|source| Error::Write {
-            entry: shown(&entry.path),
-            action: "read from a layer beneath",
-            source,
-        })?;
-        let copied = failed(entry, "copied from a layer beneath");
-        match found.kind() {
-            FileType::RegularFile => {
-                let mut source = found.open().map_err(&copied)?;
-                let target = self
-                    .tree
-                    .replace(name, |tree| create(tree, name))
-                    .map_err(&copied)?;
-                let mut target = std::fs::File::from(target);
-                let bytes =
-                    std::io::copy(&mut source, &mut target).map_err(|source| Error::Write {
-                        entry: shown(&entry.path),
-                        action: "copied from a layer beneath",
-                        source,
-                    })?;
-                self.summary.bytes += bytes;
-                attributes::set(target.as_fd(), &attributes).map_err(wrong_attributes(entry))?;
-            }
-            FileType::Symlink => {
-                let link = found.read_link().map_err(&copied)?;
-                let make = |tree: &Tree| fs::symlinkat(link.as_c_str(), tree.here(), name);
-                self.tree.replace(name, make).map_err(&copied)?;
-                self.attributes_at(entry, name, &attributes, true)?;
-            }
-            FileType::Fifo => {
-                self.tree
-                    .replace(name, |tree| make_fifo(tree, name))
-                    .map_err(&copied)?;
-                self.attributes_at(entry, name, &attributes, false)?;
-            }
-            _ => return Ok(None),
-        }
-        self.summary.depends_on_lower = true;
-        let dir = self.tree.here().try_clone_to_owned();
-        dir.map(Some).map_err(|source| Error::Write {
-            entry: shown(&entry.path),
-            action: "linked",
-            source,
-        })
-    }
-
     fn attributes_at(
         &mut self,
         entry: &Entry,
@@ -430,6 +264,9 @@ impl Unpacker<'_> {
     }
 
     /// What the layers beneath say about a directory that this one has entries in but leaves out.
+    ///
+    /// Only the root's time is not taken over: hardly any layer has an entry for the root, and
+    /// then none could be shared between images.
     fn inherited(&mut self, path: &[&[u8]]) -> Result<Option<Attributes>, Errno> {
         let Some(found) = self.lowers.find(path)? else {
             return Ok(None);
@@ -439,11 +276,11 @@ impl Unpacker<'_> {
         }
         let plain = Attributes::of_implied_directory();
         let read = found.attributes();
-        let read = read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let attributes = Attributes {
-            mtime: plain.mtime,
-            ..read
-        };
+        let mut attributes =
+            read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if path.is_empty() {
+            attributes.mtime = plain.mtime;
+        }
         if attributes != plain {
             self.summary.depends_on_lower = true;
         }

@@ -10,6 +10,7 @@ use super::manifest::{self, check_count, parse, verify};
 use super::{LayerSource, Plan};
 use crate::error::Error;
 use crate::id::Digest;
+use crate::store::same_name;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -72,12 +73,8 @@ fn select(mut items: Vec<Item>, source: &str, tag: Option<&str>) -> Result<Item,
         })
         .collect();
     if let Some(wanted) = tag {
-        let latest = format!("{wanted}:latest");
         items.retain(|item| {
-            item.config == wanted
-                || tags(item)
-                    .iter()
-                    .any(|tag| *tag == *wanted || *tag == latest)
+            item.config == wanted || tags(item).iter().any(|tag| same_name(tag, wanted))
         });
         if items.is_empty() {
             return Err(Error::NotInSource {

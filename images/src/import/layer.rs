@@ -23,24 +23,39 @@ const ATTEMPTS: u32 = 3;
 const STRIDE: u64 = 1 << 20;
 
 /// All layers of an image, each once.
+#[derive(Default)]
 pub(super) struct Done {
     pub(super) layers: Vec<LayerId>,
     pub(super) bytes: u64,
     pub(super) entries: u64,
 }
 
+/// Brings all layers into the store. If one fails, those that were brought before it go again,
+/// unless the failure is a passing one and a repeat could use them.
 pub(super) fn unpack_all(
     store: &Store,
     layers: &[LayerSource],
     progress: &mut dyn Progress,
 ) -> Result<Done, Error> {
+    let mut brought = Vec::new();
+    let done = unpack_each(store, layers, &mut brought, progress);
+    if let Err(error) = &done
+        && error.kind() != ErrorKind::Transient
+    {
+        store.forget_layers(&brought)?;
+    }
+    done
+}
+
+fn unpack_each(
+    store: &Store,
+    layers: &[LayerSource],
+    brought: &mut Vec<LayerId>,
+    progress: &mut dyn Progress,
+) -> Result<Done, Error> {
     let mut lowers = Lowers::default();
     let mut chain = None;
-    let mut done = Done {
-        layers: Vec::new(),
-        bytes: 0,
-        entries: 0,
-    };
+    let mut done = Done::default();
     for (index, layer) in layers.iter().enumerate() {
         let this_chain = id::chain(chain, layer.diff_id);
         chain = Some(this_chain);
@@ -54,6 +69,7 @@ pub(super) fn unpack_all(
             }
             None => {
                 let got = fetch(store, layer, index, &lowers, this_chain, progress)?;
+                brought.push(got.0);
                 progress.step(Step::Unpacked {
                     index,
                     entries: got.1.entries,

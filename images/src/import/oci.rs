@@ -10,6 +10,7 @@ use super::manifest::{self, digest_of, layers_of, parse, verify};
 use super::{LayerSource, Plan};
 use crate::error::Error;
 use crate::id::Digest;
+use crate::store::same_name;
 
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// What containerd's exporter writes beside it: the whole name.
@@ -98,7 +99,7 @@ fn select<'a>(
     if let Some(tag) = tag {
         fits.retain(|entry| {
             annotation(entry, REF_NAME) == Some(tag)
-                || annotation(entry, FULL_NAME) == Some(tag)
+                || annotation(entry, FULL_NAME).is_some_and(|name| same_name(name, tag))
                 || entry.digest().to_string() == tag
         });
         if fits.is_empty() {

@@ -43,6 +43,11 @@ pub(crate) fn familiar(name: &str) -> String {
     name.to_owned()
 }
 
+/// Whether two names mean the same image: `task` and `docker.io/library/task:latest` do.
+pub(crate) fn same_name(one: &str, other: &str) -> bool {
+    with_tag(&familiar(one)) == with_tag(&familiar(other))
+}
+
 /// What to look up for a name as people give it, best first.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let name = with_tag(&familiar(name));

@@ -230,6 +230,15 @@ pub(super) fn prune(
     Ok(pruned)
 }
 
+pub(super) fn forget(store: &Store, layers: &[LayerId]) -> Result<(), Error> {
+    let _lock = store.lock()?;
+    let wanted = wanted_layers(store)?;
+    for layer in layers.iter().filter(|layer| !wanted.contains(layer)) {
+        staging::retire(&store.tmp(), &store.layer_folder(layer))?;
+    }
+    Ok(())
+}
+
 fn wanted_layers(store: &Store) -> Result<BTreeSet<LayerId>, Error> {
     Ok(list(store)?
         .into_iter()

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{self, FileType, Mode, Stat, XattrFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, Stat, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 
 use crate::paths::BadPath;
@@ -41,9 +41,18 @@ pub(super) fn mark<'a>(parts: &[&'a [u8]]) -> Mark<'a> {
 }
 
 /// Makes the whiteout of overlayfs: a character device 0:0, which no driver answers to and which
-/// the kernel lets anyone make.
+/// the kernel lets anyone make. Its time is fixed, so that the same layer gives the same tree.
 pub(super) fn make(dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
-    fs::mknodat(dir, name, FileType::CharacterDevice, Mode::empty(), 0)
+    fs::mknodat(dir, name, FileType::CharacterDevice, Mode::empty(), 0)?;
+    let zero = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let times = Timestamps {
+        last_access: zero,
+        last_modification: zero,
+    };
+    fs::utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 pub(super) fn is_whiteout(stat: &Stat) -> bool {
