@@ -1,0 +1,46 @@
+//! The template of a grading: the row's image and base commit, the harness's working directory.
+
+use std::path::Path;
+
+use innkeeper_grading::{Row, apply};
+use serde_json::{Map, Value};
+
+use crate::cli::failure::Failure;
+use crate::cli::template;
+
+/// What the user's template file says, to be completed row by row.
+#[derive(Debug)]
+pub(super) struct Base {
+    fields: Map<String, Value>,
+}
+
+impl Base {
+    /// Reads the file; without one there is no network, no memory limit and no service.
+    pub(super) fn read(path: Option<&Path>) -> Result<Self, Failure> {
+        let text = template::read(path)?;
+        let fields = if text.is_empty() {
+            Map::new()
+        } else {
+            serde_json::from_str(&text).map_err(Failure::usage)?
+        };
+        Ok(Self { fields })
+    }
+
+    /// The template of a row, as JSON: the same for all predictions of a row, so that they share
+    /// sandboxes.
+    pub(super) fn for_row(&self, row: &Row, image: &str) -> String {
+        let mut fields = self.fields.clone();
+        fields.insert("image".to_owned(), image.into());
+        fields
+            .entry("workdir")
+            .or_insert_with(|| apply::WORKDIR.into());
+        if let Some(commit) = row
+            .base_commit
+            .as_deref()
+            .filter(|commit| !commit.is_empty())
+        {
+            fields.entry("base_commit").or_insert_with(|| commit.into());
+        }
+        Value::Object(fields).to_string()
+    }
+}
