@@ -25,7 +25,9 @@ pub enum Call {
     /// Writes the sandbox's private files; at first ready only.
     Furnish(furnish::Furnish),
     /// Reads what of the sandbox's kernel objects only an inmate can see.
-    Observe,
+    Observe(observe::Observe),
+    /// Asks a service whether it is ready.
+    Probe(observe::Probe),
 }
 
 /// What a call answers.
@@ -37,6 +39,8 @@ pub enum Answer {
     Furnished,
     /// Of `Observe`.
     Observed(Box<observe::Inside>),
+    /// Of `Probe`.
+    Ready,
     /// The call failed: errno (0 where there is none) and a sentence.
     Failed {
         /// errno, or 0.
@@ -52,6 +56,7 @@ pub fn run(call: Call, descriptors: Vec<OwnedFd>) -> Answer {
         Call::File(call) => files::run(call, descriptors),
         Call::Tree(call) => tree::run(call, descriptors),
         Call::Furnish(call) => furnish::run(&call),
-        Call::Observe => observe::run(),
+        Call::Observe(call) => observe::run(call),
+        Call::Probe(call) => observe::probe(&call),
     }
 }

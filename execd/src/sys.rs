@@ -9,6 +9,7 @@ pub mod mount;
 pub mod process;
 pub mod seccomp;
 pub mod terminal;
+pub mod watch;
 
 use std::io;
 

@@ -20,8 +20,8 @@ use crate::live::Defaults;
 use crate::sandbox::{BuildError, upper};
 use crate::store::layer_path;
 
-pub use baseline::first_ready;
-pub use observe::surroundings;
+pub use baseline::{First, first_ready};
+pub use observe::{proven_lowers, surroundings};
 pub use registry::Templates;
 pub use services::{Running, start};
 
@@ -96,6 +96,19 @@ impl Template {
     /// Whether a sandbox has a network namespace of its own.
     pub fn own_network(&self) -> bool {
         own_network(self.spec.network())
+    }
+
+    /// Where the writable layer of a sandbox lies.
+    ///
+    /// # Errors
+    /// [`TemplateError::Invalid`] where the sizes do not fit.
+    pub fn upper(&self) -> Result<upper::Kind, TemplateError> {
+        upper_kind(&self.spec)
+    }
+
+    /// Limits of a sandbox's group.
+    pub fn limits(&self) -> Limits {
+        limits(self.spec.resources.as_ref())
     }
 
     /// For calls.

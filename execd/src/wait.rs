@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 use crate::live::Live;
-use crate::sys::process;
+use crate::sys::{process, watch};
 
 /// Kills everything in a sandbox and waits until the kernel says that nothing is left:
 /// pid 1 has ended, and with it its pid namespace, and no entrant is in the group.
@@ -37,7 +36,7 @@ pub fn kill(live: &Live) -> Result<(), String> {
 pub async fn empty(live: &Live, limit: Duration) -> Result<(), String> {
     let all = async {
         let pidfd = live.init().try_clone_to_owned().map_err(|e| e.to_string())?;
-        let watched = AsyncFd::with_interest(pidfd, Interest::READABLE).map_err(|e| e.to_string())?;
+        let watched = watch::watch(pidfd, Interest::READABLE).map_err(|e| e.to_string())?;
         watched.readable().await.map_err(|e| e.to_string())?.retain_ready();
         live.group().empty().await.map_err(|e| e.to_string())
     };

@@ -6,7 +6,8 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+
+use crate::sys::watch;
 
 /// A version 2 group.
 #[derive(Debug)]
@@ -35,6 +36,15 @@ impl ExecGroup {
             .is_ok_and(|text| is_populated(&text))
     }
 
+    /// Host pids in it.
+    ///
+    /// # Errors
+    /// When the group cannot be read.
+    pub fn pids(&self) -> io::Result<Vec<i32>> {
+        let text = fs::read_to_string(self.directory.join("cgroup.procs"))?;
+        Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+    }
+
     /// Waits until none is left. Cancel safe.
     pub async fn empty(&self) {
         let _ = empty(&self.directory).await;
@@ -60,7 +70,7 @@ pub(super) async fn empty(directory: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
-    let mut watched = AsyncFd::with_interest(file, Interest::PRIORITY)?;
+    let mut watched = watch::watch(file, Interest::PRIORITY)?;
     loop {
         let mut text = String::new();
         let file = watched.get_mut();

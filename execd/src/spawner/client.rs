@@ -76,6 +76,12 @@ pub enum SpawnError {
     Lost,
 }
 
+impl From<io::Error> for SpawnError {
+    fn from(source: io::Error) -> Self {
+        Self::Step { step: "preparing a command".to_owned(), source }
+    }
+}
+
 /// A handle; clones share one spawner.
 #[derive(Debug, Clone)]
 pub struct Spawner(Arc<Inner>);

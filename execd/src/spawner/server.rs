@@ -26,11 +26,24 @@ struct Server {
     inits: HashMap<i32, OwnedFd>,
 }
 
+/// The spawner's whole life: its socket is standard input, moved away so that nothing that
+/// is forked from here finds it there.
+///
+/// # Errors
+/// As [`run`].
+pub fn start() -> io::Result<()> {
+    let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 10)?;
+    let null = std::fs::File::open("/dev/null")?;
+    process::move_to(null.as_fd(), 0)?;
+    rustix::thread::set_name(c"sandbox-init")?;
+    run(socket)
+}
+
 /// Runs until the daemon closes its socket; then every sandbox is killed.
 ///
 /// # Errors
 /// When the spawner cannot confine itself or its socket breaks.
-pub fn run(socket: OwnedFd) -> io::Result<()> {
+fn run(socket: OwnedFd) -> io::Result<()> {
     let proc = mount::Filesystem::open(c"proc")?
         .mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
     confine()?;

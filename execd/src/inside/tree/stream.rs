@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn values_with_line_ends_are_one_record() {
         let mut extensions = Extensions::default();
-        extensions.records(b"24 SCHILY.xattr.a=\n1 b=\n\n").unwrap();
+        extensions.records(b"25 SCHILY.xattr.a=\n1 b=\n\n").unwrap();
         assert_eq!(extensions.xattrs, [("a".to_owned(), b"\n1 b=\n".to_vec())]);
         assert!(extensions.records(b"99 a=b\n").is_err());
         assert!(extensions.records(b"2 a=b\n").is_err());

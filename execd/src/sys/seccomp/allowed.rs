@@ -1,8 +1,21 @@
 //! The numbers that guests may call. Source: the allow-list of Docker's default profile
 //! for the default capabilities, from which io_uring, userfaultfd, keyrings, namespaces,
 //! mounts, bpf and perf are absent. Calls with judged arguments stand in the parent module.
+#![allow(non_upper_case_globals)]
 
 use libc::*;
+
+// Numbers that the libc crate does not name on every target. All but the first are the
+// same on every architecture.
+#[cfg(target_arch = "x86_64")]
+const SYS_io_pgetevents: i64 = 333;
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_io_pgetevents: i64 = 292;
+const SYS_cachestat: i64 = 451;
+const SYS_map_shadow_stack: i64 = 453;
+const SYS_futex_wake: i64 = 454;
+const SYS_futex_wait: i64 = 455;
+const SYS_futex_requeue: i64 = 456;
 
 /// Allowed without a look at the arguments.
 #[rustfmt::skip]

@@ -1,0 +1,123 @@
+//! The daemon's life: one per state directory, from lock to last sandbox.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use innkeeper_proto::limits;
+use innkeeper_proto::v1::execd_server::ExecdServer;
+use rustix::fs::FlockOperation;
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_stream::wrappers::UnixListenerStream;
+
+use crate::cgroup::Hierarchy;
+use crate::rpc::Service;
+use crate::sandbox::{Machine, device::Devices};
+use crate::slots::Slots;
+use crate::spawner::{Spawner, launch};
+use crate::store::Store;
+
+/// Serves until a signal, or until its spawner is gone. At once done where another daemon
+/// serves this directory.
+pub fn run(state: &Path) -> anyhow::Result<()> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    let home = state.join("execd");
+    fs::create_dir_all(&home).with_context(|| format!("{} cannot be made", home.display()))?;
+    let lock = File::create(home.join("lock"))?;
+    if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        tracing::info!("another execd serves {}", state.display());
+        return Ok(());
+    }
+    if !rustix::process::geteuid().is_root() {
+        anyhow::bail!("this build of sandboxes needs root: start innkeeper as root");
+    }
+    // Before there are threads, since the spawner is forked from this process.
+    let launched = launch::launch().context("the spawner cannot be started")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(serve(state, &home, launched));
+    drop(lock);
+    served
+}
+
+async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow::Result<()> {
+    let launch::Launched { mut child, socket, program } = launched;
+    let name = blake3::hash(state.as_os_str().as_encoded_bytes()).to_hex()[..12].to_owned();
+    let groups = Hierarchy::open(&name).context("control groups cannot be used")?;
+    groups.sweep();
+    let machine = Arc::new(Machine {
+        spawner: Spawner::attach(socket)?,
+        store: Store::open(&state.join("store"))?,
+        groups,
+        devices: Devices::make().context("/dev of sandboxes cannot be made")?,
+        boot_id: boot_id()?,
+    });
+    let slots = Arc::new(Slots::new(Arc::clone(&machine)));
+    let path = home.join("execd.sock");
+    let _ = fs::remove_file(&path);
+    let listener = listen(home, &path)?;
+    tracing::info!(socket = %path.display(), boot_id = machine.boot_id, "serving");
+    let janitor = tokio::spawn(empty_trash(Arc::clone(&machine)));
+    let service = ExecdServer::new(Service::new(Arc::clone(&slots), home.to_owned()))
+        .max_decoding_message_size(limits::MESSAGE)
+        .max_encoding_message_size(limits::MESSAGE);
+    let end = until_told_or_lost(machine.spawner.clone());
+    let server = tonic::transport::Server::builder()
+        .max_concurrent_streams(Some(100_000))
+        .initial_stream_window_size(Some(1 << 20))
+        .initial_connection_window_size(Some(16 << 20))
+        .add_service(service);
+    tokio::select! {
+        served = server.serve_with_incoming(UnixListenerStream::new(listener)) => served?,
+        () = end => {}
+    }
+    let _ = fs::remove_file(&path);
+    janitor.abort();
+    slots.destroy_all().await;
+    machine.store.empty_trash();
+    drop(program);
+    tokio::task::block_in_place(|| machine.groups.remove());
+    let _ = child.kill();
+    let _ = child.wait();
+    Ok(())
+}
+
+/// A socket in a directory that only root enters. A path beyond the limit of a socket's
+/// address is bound through the directory's descriptor.
+fn listen(home: &Path, path: &Path) -> anyhow::Result<UnixListener> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(home, fs::Permissions::from_mode(0o700))?;
+    let directory = File::open(home)?;
+    let short = format!("/proc/self/fd/{}/execd.sock", directory.as_raw_fd());
+    UnixListener::bind(short).with_context(|| format!("{} cannot be bound", path.display()))
+}
+
+async fn until_told_or_lost(spawner: Spawner) {
+    let (Ok(mut term), Ok(mut int)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return spawner.lost().await;
+    };
+    tokio::select! {
+        _ = term.recv() => tracing::info!("told to end"),
+        _ = int.recv() => tracing::info!("told to end"),
+        () = spawner.lost() => tracing::error!("the spawner has ended; so do all sandboxes"),
+    }
+}
+
+/// Frees old uppers behind the path.
+async fn empty_trash(machine: Arc<Machine>) {
+    loop {
+        let here = Arc::clone(&machine);
+        let _ = tokio::task::spawn_blocking(move || here.store.empty_trash()).await;
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+}
+
+fn boot_id() -> anyhow::Result<String> {
+    let mut bytes = [0u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(hex::encode(bytes))
+}

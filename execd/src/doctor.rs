@@ -1,0 +1,79 @@
+//! What this machine allows, found out by trying, for `innkeeper doctor`.
+
+use innkeeper_proto::v1::Fact;
+
+use crate::sandbox::Machine;
+
+/// The facts of a daemon that runs: it has its spawner, its devices and its store already.
+pub fn facts(machine: &Machine) -> Vec<Fact> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    vec![
+        fact("kernel", kernel_fits(&release), &release, "use Linux 6.15 or later: layers are mounted by descriptor"),
+        fact(
+            "limits",
+            machine.groups.can_limit(),
+            "control groups for memory, cpu and pids",
+            "mount the memory, cpu and pids controllers, version 1 or 2",
+        ),
+        id_map(machine),
+        Fact {
+            name: "disk_limit".to_owned(),
+            ok: true,
+            detail: "hard for uppers in memory, soft for uppers on disk".to_owned(),
+            advice: String::new(),
+        },
+    ]
+}
+
+fn fact(name: &str, ok: bool, detail: &str, advice: &str) -> Fact {
+    Fact {
+        name: name.to_owned(),
+        ok,
+        detail: detail.to_owned(),
+        advice: if ok { String::new() } else { advice.to_owned() },
+    }
+}
+
+/// Whether the store's file system can map ids, by mapping it.
+fn id_map(machine: &Machine) -> Fact {
+    use std::os::fd::AsFd;
+    let spawner = machine.spawner.clone();
+    let tried = tokio::task::block_in_place(|| {
+        tokio::runtime::Handle::current().block_on(spawner.kit(0x3fff_0000, false))
+    });
+    let mapped = match tried {
+        Ok(kit) => match kit.first() {
+            Some(users) => machine.store.mapped(users.as_fd()).map(drop).map_err(|e| e.to_string()),
+            None => Err("no user namespace came back".to_owned()),
+        },
+        Err(error) => Err(error.to_string()),
+    };
+    Fact {
+        name: "id_map".to_owned(),
+        ok: mapped.is_ok(),
+        detail: mapped.as_ref().map_or_else(Clone::clone, |()| "layers can be id-mapped".to_owned()),
+        advice: match mapped {
+            Ok(()) => String::new(),
+            Err(_) => "put the state directory on ext4, xfs or btrfs and allow user namespaces".to_owned(),
+        },
+    }
+}
+
+/// 6.13 for layers by descriptor, 6.15 for clones of detached mounts.
+fn kernel_fits(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kernel_fits;
+
+    #[test]
+    fn releases_are_compared_by_number() {
+        assert!(kernel_fits("6.18.5-generic"));
+        assert!(kernel_fits("10.0"));
+        assert!(!kernel_fits("6.9.1"));
+        assert!(!kernel_fits("5.15.0-100"));
+    }
+}

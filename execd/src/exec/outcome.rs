@@ -1,0 +1,65 @@
+//! How a command ended.
+
+use innkeeper_proto::v1::ExecFinished;
+
+/// How a command ended, for all of its readers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// It ran, or could not be started (`not_started`).
+    Finished(ExecFinished),
+    /// Its sandbox was reset or destroyed.
+    Gone,
+    /// The outcome is unknown: the sentence says why.
+    Lost(String),
+}
+
+/// Why a command is being killed by us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Killing {
+    /// Its time was up.
+    Timeout,
+    /// Its last caller went away, or asked for it.
+    Cancel,
+}
+
+/// What a raw wait status and what we know beside it amount to.
+pub(super) fn finished(status: i32, killing: Option<Killing>, oom_moved: bool) -> ExecFinished {
+    let signal = status & 0x7f;
+    let exit_code = (signal == 0).then_some((status >> 8) & 0xff);
+    let killed = signal == libc::SIGKILL;
+    ExecFinished {
+        exit_code,
+        signal,
+        // A command that ended by itself just before the kill has kept its time.
+        timed_out: killed && killing == Some(Killing::Timeout),
+        // 137 is how a shell passes on that its command was killed.
+        oom: oom_moved && killing.is_none() && (killed || exit_code == Some(128 + libc::SIGKILL)),
+        ..ExecFinished::default()
+    }
+}
+
+/// A command that never ran.
+pub(super) fn not_started(exit_code: i32, message: String) -> ExecFinished {
+    ExecFinished { exit_code: Some(exit_code), not_started: message, ..ExecFinished::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_signal_timeout_and_memory_are_told_apart() {
+        let done = finished(3 << 8, None, false);
+        assert_eq!((done.exit_code, done.signal, done.timed_out, done.oom), (Some(3), 0, false, false));
+        let done = finished(9, Some(Killing::Timeout), true);
+        assert_eq!((done.exit_code, done.signal, done.timed_out, done.oom), (None, 9, true, false));
+        let done = finished(9, None, true);
+        assert_eq!((done.exit_code, done.signal, done.timed_out, done.oom), (None, 9, false, true));
+        let done = finished(9, Some(Killing::Cancel), false);
+        assert_eq!((done.exit_code, done.signal, done.timed_out, done.oom), (None, 9, false, false));
+        assert!(finished(137 << 8, None, true).oom);
+        let done = finished(0, Some(Killing::Timeout), false);
+        assert_eq!((done.exit_code, done.timed_out), (Some(0), false));
+        assert_eq!(finished(0x80 | 11, None, false).signal, 11, "with a core dump");
+    }
+}

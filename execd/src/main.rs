@@ -1,0 +1,95 @@
+//! execd: builds sandboxes in slots, runs commands in them, moves files and resets.
+//!
+//! Data flows one way: `rpc` takes a call, `slots` decides which sandbox it is about,
+//! `template` and `sandbox` say what to make, `spawner` makes it, `innkeeper_reset`
+//! verifies it. `sys` holds every system call.
+#![deny(unsafe_code)]
+
+mod cgroup;
+mod daemon;
+mod doctor;
+mod exec;
+mod floor;
+mod inside;
+mod live;
+mod rpc;
+mod sandbox;
+mod slots;
+mod spawner;
+mod store;
+mod sys;
+mod template;
+mod wait;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lexopt::{Arg, Parser, ValueExt};
+
+const HELP: &str = "\
+execd: the sandbox daemon of innkeeper, started by it
+
+usage: execd --state DIR              serve sandboxes; the socket is DIR/execd/execd.sock
+       execd floor clone|spawn|walk DIR|socket BYTES [--n N]
+                                      time what the kernel alone needs, as JSON
+       execd --version
+
+example: execd --state /var/lib/innkeeper
+";
+
+fn main() -> ExitCode {
+    if std::env::args_os().next().is_some_and(|name| name == spawner::launch::NAME) {
+        return run_spawner();
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("execd: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The spawner's socket is its standard input.
+fn run_spawner() -> ExitCode {
+    match spawner::server::start() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("execd: the spawner failed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let mut parser = Parser::from_env();
+    let mut state = None;
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("state") => state = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("version") => {
+                println!("execd {}", env!("CARGO_PKG_VERSION"));
+                return Ok(());
+            }
+            Arg::Long("help") | Arg::Short('h') => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            Arg::Value(word) if word == "floor" => {
+                let mut words = Vec::new();
+                let mut n = 300;
+                while let Some(arg) = parser.next()? {
+                    match arg {
+                        Arg::Long("n") => n = parser.value()?.parse()?,
+                        Arg::Value(word) => words.push(word.string()?),
+                        _ => return Err(arg.unexpected().into()),
+                    }
+                }
+                return floor::run(&words, n);
+            }
+            _ => return Err(arg.unexpected().into()),
+        }
+    }
+    let state = state.ok_or_else(|| anyhow::anyhow!("--state DIR is missing; see execd --help"))?;
+    daemon::run(&state)
+}

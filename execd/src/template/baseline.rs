@@ -1,0 +1,180 @@
+//! First ready: prepare, freeze, build, capture, start, observe, record.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use innkeeper_proto::v1::TemplateSpec;
+use innkeeper_reset::baseline::{Baseline, Captured};
+use innkeeper_reset::capture::{Capture, Options, View, capture};
+use innkeeper_reset::components::{Component, Facts};
+use innkeeper_reset::files;
+use innkeeper_reset::ids::IdMap;
+
+use super::stored::{self, About};
+use super::{Running, Template, TemplateError, defaults, limits, marks, own_network, prepare};
+use super::{services, surroundings, upper_kind};
+use crate::sandbox::{Machine, Plan, Sandbox};
+use crate::spawner::build::IDS;
+use crate::wait;
+
+/// How long services may take to be ready at first ready.
+const SERVICES: Duration = Duration::from_secs(120);
+/// How long the processes of a sandbox may take to go once killed.
+const EMPTY: Duration = Duration::from_secs(10);
+
+/// A template and the sandbox in which it was first made ready.
+#[derive(Debug)]
+pub struct First {
+    /// The template.
+    pub template: Template,
+    /// A sandbox that stands ready as it.
+    pub sandbox: Sandbox,
+    /// Its services.
+    pub services: Vec<Running>,
+}
+
+/// Makes a template ready for the first time, in the slot `slot`: its prepare is
+/// generation `generation`, the ready sandbox the one after.
+///
+/// # Errors
+/// [`TemplateError`]; then nothing of it is left.
+pub async fn first_ready(
+    machine: &Machine,
+    spec: &TemplateSpec,
+    slot: &str,
+    generation: u64,
+    base: u32,
+) -> Result<First, TemplateError> {
+    // Refused before any work is done.
+    let upper = upper_kind(spec)?;
+    let prepared = prepare::run(machine, spec, slot, generation, base).await?;
+    let prepared_digest = freeze(machine, spec, &prepared.name).await?;
+    let lowers = stored::lowers(spec);
+    let sandbox = machine
+        .build(Plan {
+            slot: slot.to_owned(),
+            generation: generation + 1,
+            base,
+            lowers: lowers.clone(),
+            upper,
+            own_network: own_network(spec.network()),
+            limits: limits(spec.resources.as_ref()),
+            defaults: defaults(spec),
+        })
+        .await?;
+    let digests = std::iter::once(format!("prepared:{prepared_digest}"))
+        .chain(spec.layers.iter().rev().cloned())
+        .collect::<Vec<_>>();
+    let recorded = record(machine, spec, &sandbox, &digests, prepared.leftovers).await;
+    match recorded {
+        Ok((baseline, tree, single_use, services)) => {
+            let template = Template {
+                spec: spec.clone(),
+                lower_marks: marks(&sandbox.lowers).map_err(TemplateError::Store)?,
+                lowers,
+                lower_digests: digests,
+                baseline,
+                tree,
+                single_use,
+            };
+            Ok(First { template, sandbox, services })
+        }
+        Err(error) => {
+            let _ = wait::end(&sandbox.live, EMPTY).await;
+            machine.dispose(sandbox);
+            machine.store.discard(&machine.store.prepared(&spec.key));
+            Err(error)
+        }
+    }
+}
+
+/// Makes the upper of a finished prepare the template's layer; its digest.
+async fn freeze(machine: &Machine, spec: &TemplateSpec, name: &str) -> Result<String, TemplateError> {
+    let target = machine.store.prepared(&spec.key);
+    machine.store.discard(&target);
+    let upper = machine.store.upper(name);
+    let made = fs::create_dir(&target).and_then(|()| fs::rename(upper.join("u"), target.join("tree")));
+    machine.store.discard(&upper);
+    made.map_err(TemplateError::Store)?;
+    let layer = machine
+        .store
+        .layer(&format!("prepared/{}/tree", spec.key))
+        .map_err(|e| TemplateError::Build(e.into()))?;
+    let captured = blocking(move || {
+        let options = Options { view: View::Upper, ..Options::new(IdMap { base: 0, count: IDS }) };
+        capture(layer.as_fd(), &options).map_err(|e| TemplateError::Capture(e.to_string()))
+    })
+    .await?;
+    Ok(captured.tree.root().to_string())
+}
+
+type Recorded =
+    (Baseline, Arc<innkeeper_reset::tree::Tree>, Option<String>, Vec<Running>);
+
+async fn record(
+    machine: &Machine,
+    spec: &TemplateSpec,
+    sandbox: &Sandbox,
+    lowers: &[String],
+    leftovers: Option<String>,
+) -> Result<Recorded, TemplateError> {
+    let (capture, stable) = capture_twice(sandbox).await?;
+    let tree = Arc::new(capture.tree);
+    let services = services::start(machine, spec, sandbox, Instant::now() + SERVICES).await?;
+    let seen = surroundings(machine, sandbox, &spec.key, lowers.to_vec(), &services).await;
+    if let Some((component, reason)) = seen.failed.first_key_value() {
+        return Err(TemplateError::Capture(format!("{}: {reason}", component.name())));
+    }
+    let facts: BTreeMap<Component, Facts> = seen.facts;
+    let captured = Captured {
+        entries: tree.len() as u64,
+        bytes: capture.bytes_read,
+        at_ms: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+    };
+    let baseline = Baseline::new(spec.key.clone(), lowers.to_vec(), tree.root(), facts, captured);
+    let single_use = leftovers
+        .or(stable.err())
+        .or_else(|| host_network(spec))
+        .or_else(|| (spec.key.is_empty()).then(|| "the template has no key".to_owned()));
+    let about = About { lower_digests: lowers.to_vec(), single_use: single_use.clone() };
+    stored::write(&machine.store.prepared(&spec.key), &baseline, &tree, &about)?;
+    Ok((baseline, tree, single_use, services))
+}
+
+fn host_network(spec: &TemplateSpec) -> Option<String> {
+    let shared = !own_network(spec.network()) && !spec.reuse_host_network;
+    shared.then(|| "it shares the host's network (reuse_host_network: true would allow reuse)".to_owned())
+}
+
+/// Captures the merged tree, and looks at it again: two passes that differ mean that
+/// something still changes it, and then nothing can be said to equal it.
+async fn capture_twice(sandbox: &Sandbox) -> Result<(Capture, Result<(), String>), TemplateError> {
+    let overlay = sandbox.overlay.try_clone().map_err(TemplateError::Store)?;
+    let ids = IdMap { base: sandbox.base, count: IDS };
+    blocking(move || {
+        let options = Options::new(ids);
+        let wrong = |e: innkeeper_reset::capture::CaptureError| TemplateError::Capture(e.to_string());
+        let first = capture(overlay.as_fd(), &options).map_err(wrong)?;
+        let trust = Some(innkeeper_reset::capture::Trust::ReadOnlyLower);
+        let again = files::walk(overlay.as_fd(), &first.tree, trust, &options, 1).map_err(wrong)?;
+        let stable = match again.differences().first() {
+            None if again.is_equal() => Ok(()),
+            None => Err("two passes over its files differ".to_owned()),
+            Some(difference) => Err(format!("two passes differ: {}", difference.sentence())),
+        };
+        Ok((first, stable))
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, TemplateError> + Send + 'static,
+) -> Result<T, TemplateError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|e| Err(TemplateError::Capture(e.to_string())))
+}

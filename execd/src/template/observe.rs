@@ -1,0 +1,118 @@
+//! Everything about a sandbox that is not a file, observed from outside and inside.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+
+use innkeeper_reset::baseline::Surroundings;
+use innkeeper_reset::components::{Component, processes};
+use innkeeper_reset::ids::IdMap;
+use innkeeper_reset::observe::{self, ProcDir};
+
+use super::{Running, Template, marks};
+use crate::inside::{self, observe::Observe};
+use crate::sandbox::{Machine, Sandbox};
+use crate::spawner::build::IDS;
+
+/// What a process is called that belongs to no service: pid 1 by its role, others as extra.
+const INIT: &str = "init";
+const EXTRA: &str = "extra";
+
+/// Observes a sandbox. What cannot be observed stands in `failed`, and taints.
+pub async fn surroundings(
+    machine: &Machine,
+    sandbox: &Sandbox,
+    key: &str,
+    lowers: Vec<String>,
+    services: &[Running],
+) -> Surroundings {
+    let mut seen = Surroundings {
+        template_key: key.to_owned(),
+        lowers,
+        ..Surroundings::default()
+    };
+    match inside(machine, sandbox).await {
+        Ok(facts) => seen.facts.extend(facts),
+        Err(reason) => {
+            for component in [Component::Mounts, Component::Ipc, Component::Network, Component::Kernel] {
+                seen.failed.insert(component, reason.clone());
+            }
+        }
+    }
+    for (component, facts) in [
+        (Component::Processes, processes(sandbox, services)),
+        (Component::Limits, limits(sandbox)),
+    ] {
+        match facts {
+            Ok(facts) => {
+                seen.facts.insert(component, facts);
+            }
+            Err(reason) => {
+                seen.failed.insert(component, reason);
+            }
+        }
+    }
+    seen
+}
+
+type Facts = innkeeper_reset::components::Facts;
+
+async fn inside(
+    machine: &Machine,
+    sandbox: &Sandbox,
+) -> Result<BTreeMap<Component, Facts>, String> {
+    let call = Observe { base: sandbox.base, own_network: sandbox.has_own_network() };
+    let call = inside::Call::Observe(call);
+    match machine.spawner.call(&sandbox.live, call, Vec::new()).await {
+        Ok(inside::Answer::Observed(view)) => Ok(view.facts),
+        Ok(inside::Answer::Failed { message, .. }) => Err(message),
+        Ok(_) => Err("the observer gave another answer".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn host_proc() -> Result<ProcDir, String> {
+    let proc = File::open("/proc").map_err(|e| e.to_string())?;
+    ProcDir::new(proc.into()).map_err(|e| e.to_string())
+}
+
+fn processes(sandbox: &Sandbox, services: &[Running]) -> Result<Facts, String> {
+    let proc = host_proc()?;
+    let ids = IdMap { base: sandbox.base, count: IDS };
+    let pids = sandbox.live.group().pids().map_err(|e| e.to_string())?;
+    let mut owners = HashMap::from([(sandbox.live.init_pid(), INIT.to_owned())]);
+    for service in services {
+        for pid in service.group.pids().map_err(|e| e.to_string())? {
+            owners.insert(pid, service.name.clone());
+        }
+    }
+    let views = pids
+        .iter()
+        .map(|pid| {
+            let name = owners.get(pid).map_or(EXTRA, String::as_str);
+            observe::process(&proc, pid.unsigned_abs(), name, ids).map_err(|e| e.to_string())
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(processes::facts(&views))
+}
+
+fn limits(sandbox: &Sandbox) -> Result<Facts, String> {
+    let groups = sandbox.live.group().limits().map_err(|e| e.to_string())?;
+    let pid = sandbox.live.init_pid().unsigned_abs();
+    observe::limits(&host_proc()?, pid, &groups.into_iter().collect()).map_err(|e| e.to_string())
+}
+
+/// The digests of the lowers that a sandbox was built over, if each is the recorded one:
+/// opened by its digest in a store that no guest can write, and the same directory.
+///
+/// # Errors
+/// A sentence that names the layer that is another.
+pub fn proven_lowers(template: &Template, sandbox: &Sandbox) -> Result<Vec<String>, String> {
+    let now = marks(&sandbox.lowers).map_err(|e| e.to_string())?;
+    for (place, mark) in now.iter().enumerate() {
+        if template.lower_marks.get(place) != Some(mark) {
+            let path = template.lowers.get(place).map_or("?", String::as_str);
+            return Err(format!("layer {path} is not the directory that was recorded"));
+        }
+    }
+    Ok(template.lower_digests.clone())
+}
