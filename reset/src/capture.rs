@@ -60,12 +60,13 @@ impl Options<'_> {
 pub enum Contents<'a> {
     /// Every regular file is read.
     Read,
-    /// A file at the same path in an earlier tree with the same stamp, size and mtime keeps its digest;
-    /// all others are read.
+    /// An entry at the same path in an earlier tree with the same stamp, size and mtime keeps what takes
+    /// more than a statx to read: contents, target, extended attributes and inode flags. All others,
+    /// and all directories, are read.
     Reuse(&'a Tree, Trust),
 }
 
-/// Why an unchanged stamp proves unchanged contents.
+/// Why an unchanged stamp proves an unchanged inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// All lower layers are read only, in a store that no guest can write, and the upper is fresh: a

@@ -164,6 +164,16 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// Takes over what statx does not give from the same inode, read earlier.
+    pub(crate) fn keep_unread(&mut self, then: &Entry) {
+        self.flags = then.flags;
+        self.content = then.content;
+        self.xattrs.clone_from(&then.xattrs);
+        self.target.clone_from(&then.target);
+    }
+}
+
 /// A range of the arena.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Span {

@@ -53,16 +53,9 @@ pub(super) fn device(stat: &Statx) -> u64 {
     u64::from(stat.stx_dev_major) << 32 | u64::from(stat.stx_dev_minor)
 }
 
-/// All attributes but contents, stamp and hard links. An error names the operation.
-pub(super) fn read(
-    dir: BorrowedFd<'_>,
-    name: &CStr,
-    stat: &Statx,
-    options: &Options<'_>,
-    buffers: &mut Buffers,
-) -> Result<Entry, (&'static str, Errno)> {
-    let file_type = file_type(stat);
-    let kind = match file_type {
+/// The attributes that statx gives.
+pub(super) fn basic(stat: &Statx, options: &Options<'_>) -> Result<Entry, Errno> {
+    let kind = match file_type(stat) {
         FileType::Directory => Kind::Directory,
         FileType::RegularFile => Kind::File,
         FileType::Symlink => Kind::Symlink,
@@ -70,7 +63,7 @@ pub(super) fn read(
         FileType::Socket => Kind::Socket,
         FileType::CharacterDevice => Kind::CharDevice,
         FileType::BlockDevice => Kind::BlockDevice,
-        FileType::Unknown => return Err(("tell the type of", Errno::INVAL)),
+        FileType::Unknown => return Err(Errno::INVAL),
     };
     let mut entry = Entry::new(kind);
     entry.mode = stat.stx_mode & 0o7777;
@@ -84,11 +77,24 @@ pub(super) fn read(
     if matches!(kind, Kind::CharDevice | Kind::BlockDevice) {
         entry.rdev = u64::from(stat.stx_rdev_major) << 32 | u64::from(stat.stx_rdev_minor);
     }
-    if kind == Kind::Symlink {
+    Ok(entry)
+}
+
+/// The attributes that take calls of their own: target, inode flags and extended attributes. An error
+/// names the operation.
+pub(super) fn read(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    entry: &mut Entry,
+    options: &Options<'_>,
+    buffers: &mut Buffers,
+) -> Result<(), (&'static str, Errno)> {
+    if entry.kind == Kind::Symlink {
         let target = readlinkat(dir, name, Vec::new()).map_err(|e| ("read link", e))?;
         entry.target = target.into_bytes();
     }
-    entry.flags = sys::inode_flags(dir, name, file_type).map_err(|e| ("read inode flags of", e))?;
+    let openable = matches!(entry.kind, Kind::Directory | Kind::File);
+    entry.flags = sys::inode_flags(dir, name, openable).map_err(|e| ("read inode flags of", e))?;
     entry.xattrs = xattrs::read(dir, name, options, buffers)?;
-    Ok(entry)
+    Ok(())
 }

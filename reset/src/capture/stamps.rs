@@ -1,4 +1,4 @@
-//! When an earlier digest of contents may be kept.
+//! When what was read of an inode earlier may be kept.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Statx;
 
 use super::{Contents, entry, walker};
-use crate::digest::Digest;
 use crate::tree::{Entry, Kind, Stamp, Tree};
 
 /// Twice the longest tick of a Linux clock (100 Hz): a second write within one tick may leave the same
@@ -62,7 +61,7 @@ impl<'o> Stamps<'o> {
         Some(cursor.at).filter(|at| *at < cursor.end && tree.name(*at) == name)
     }
 
-    /// The stamp of a file, unless it is too young.
+    /// The stamp of an inode, unless it is too young.
     pub(super) fn of(&self, stat: &Statx) -> Option<Stamp> {
         let ctime = (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec);
         let stamp = Stamp {
@@ -74,24 +73,22 @@ impl<'o> Stamps<'o> {
         (ctime < self.young).then_some(stamp)
     }
 
-    /// The earlier digest of the contents, if nothing can have written the file since.
-    pub(super) fn unchanged(
-        &mut self,
-        earlier: Option<u32>,
-        now: &Entry,
-        stat: &Statx,
-    ) -> Option<Digest> {
-        let then = self.earlier?.entry_without_names(earlier?);
-        let (old, new) = (then.stamp?, self.of(stat)?);
-        let same = then.kind == Kind::File
+    /// The earlier entry, if nothing can have changed the inode since: then its contents, target,
+    /// extended attributes and flags are those of `now` too, since changing any of them would have
+    /// changed its stamp.
+    pub(super) fn unchanged(&mut self, earlier: Option<u32>, now: &Entry) -> Option<Entry> {
+        let (tree, earlier) = (self.earlier?, earlier?);
+        let then = tree.entry_without_names(earlier);
+        let (old, new) = (then.stamp?, now.stamp?);
+        let same = then.kind == now.kind
             && (old.ino, old.ctime_s, old.ctime_ns) == (new.ino, new.ctime_s, new.ctime_ns)
             && (then.size, then.mtime_s, then.mtime_ns) == (now.size, now.mtime_s, now.mtime_ns);
-        if !same || then.content.is_zero() {
+        if !same || (then.kind == Kind::File && then.content.is_zero()) {
             return None;
         }
         let one_to_one = *self.then_now.entry(old.dev).or_insert(new.dev) == new.dev
             && *self.now_then.entry(new.dev).or_insert(old.dev) == old.dev;
-        self.trusted += u64::from(one_to_one);
-        one_to_one.then_some(then.content)
+        self.trusted += u64::from(one_to_one && then.kind == Kind::File);
+        one_to_one.then(|| tree.entry(earlier))
     }
 }

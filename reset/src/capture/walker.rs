@@ -98,12 +98,14 @@ impl<'o> State<'o> {
             (true, None) => return Err(CaptureError::NoMountIds),
         };
         let mut buffers = entry::Buffers::default();
-        let read = entry::read(root.as_fd(), c"", stat, options, &mut buffers);
         let call = |(operation, source)| CaptureError::Call {
             operation,
             path: Vec::new(),
             source,
         };
+        let basic = entry::basic(stat, options);
+        let mut read = basic.map_err(|source| call(("tell the type of", source)))?;
+        entry::read(root.as_fd(), c"", &mut read, options, &mut buffers).map_err(call)?;
         let impossible = |source| CaptureError::Impossible {
             path: Vec::new(),
             source,
@@ -113,7 +115,7 @@ impl<'o> State<'o> {
             exclude: options.exclude.iter().cloned().collect(),
             mount,
             stamps: Stamps::new(options.contents),
-            builder: Builder::new(&read.map_err(call)?).map_err(impossible)?,
+            builder: Builder::new(&read).map_err(impossible)?,
             path: Vec::new(),
             links: HashMap::new(),
             buffers,
@@ -213,8 +215,17 @@ impl<'o> State<'o> {
         stat: &Statx,
         earlier: Option<u32>,
     ) -> Result<(), CaptureError> {
-        let read = entry::read(dir, at, stat, self.options, &mut self.buffers);
-        let mut entry = read.map_err(|(operation, source)| self.call(operation)(source))?;
+        let mut entry = entry::basic(stat, self.options).map_err(self.call("tell the type of"))?;
+        // The entries of a directory come and go without a trace in any stamp that outlives a mount.
+        entry.stamp = (entry.kind != Kind::Directory)
+            .then(|| self.stamps.of(stat))
+            .flatten();
+        let unchanged = self.stamps.unchanged(earlier, &entry);
+        match &unchanged {
+            Some(then) => entry.keep_unread(then),
+            None => entry::read(dir, at, &mut entry, self.options, &mut self.buffers)
+                .map_err(|(operation, source)| self.call(operation)(source))?,
+        }
         let linked = stat.stx_nlink > 1 && entry.kind != Kind::Directory;
         let key: LinkKey = (
             entry::device(stat),
@@ -228,11 +239,10 @@ impl<'o> State<'o> {
         } else {
             None
         };
-        if entry.kind == Kind::File {
-            entry.stamp = self.stamps.of(stat);
-            entry.content = match (first, self.stamps.unchanged(earlier, &entry, stat)) {
-                (Some((_, content)), _) | (None, Some(content)) => content,
-                (None, None) => self.read_contents(dir, at, stat)?,
+        if entry.kind == Kind::File && unchanged.is_none() {
+            entry.content = match first {
+                Some((_, content)) => content,
+                None => self.read_contents(dir, at, stat)?,
             };
         }
         let index = self

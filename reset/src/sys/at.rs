@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, FileType, IFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, IFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::tree::Flags;
@@ -182,14 +182,15 @@ fn get_by_path(
     rustix::fs::lgetxattr(through_proc(dir, name), attribute, spare).map(|_| ())
 }
 
-/// The inode flags of an entry of the given type. Types and file systems without flags have none.
+/// The inode flags of an entry; `openable` says that it is a regular file or a directory. Types and
+/// file systems without flags have none.
 pub(crate) fn inode_flags(
     dir: BorrowedFd<'_>,
     name: &CStr,
-    kind: FileType,
+    openable: bool,
 ) -> Result<Flags, Errno> {
     if NO_FILE_GETATTR.load(Ordering::Relaxed) {
-        return flags_by_ioctl(dir, name, kind);
+        return flags_by_ioctl(dir, name, openable);
     }
     let mut attr = FileAttr::default();
     // SAFETY: the name is a C string and the kernel writes at most the size that it is told.
@@ -207,7 +208,7 @@ pub(crate) fn inode_flags(
     match result {
         Ok(_) => Ok(from_xflags(attr.xflags)),
         Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => Ok(Flags::default()),
-        Err(error) if unknown(error, &NO_FILE_GETATTR) => flags_by_ioctl(dir, name, kind),
+        Err(error) if unknown(error, &NO_FILE_GETATTR) => flags_by_ioctl(dir, name, openable),
         Err(error) => Err(error),
     }
 }
@@ -228,9 +229,9 @@ fn from_xflags(xflags: u64) -> Flags {
     )
 }
 
-/// Opens the entry, which only regular files and directories stand without effect.
-fn flags_by_ioctl(dir: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Flags, Errno> {
-    if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+/// Opens the entry, which has no effect on regular files and directories only.
+fn flags_by_ioctl(dir: BorrowedFd<'_>, name: &CStr, openable: bool) -> Result<Flags, Errno> {
+    if !openable {
         return Ok(Flags::default());
     }
     let how =
@@ -281,11 +282,7 @@ mod tests {
             set_nodump(&path);
         }
         let dir = std::fs::File::open(scratch.path()).expect("open");
-        for (name, kind) in [
-            (c"file", FileType::RegularFile),
-            (c"", FileType::Directory),
-            (c"link", FileType::Symlink),
-        ] {
+        for (name, openable) in [(c"file", true), (c"", true), (c"link", false)] {
             let (mut new, mut old) = (Vec::new(), Vec::new());
             assert_eq!(list_xattrs(dir.as_fd(), name, &mut new), Ok(()));
             assert_eq!(list_by_path(dir.as_fd(), name, &mut old), Ok(()));
@@ -293,13 +290,9 @@ mod tests {
             let got = get_xattr(dir.as_fd(), name, c"user.a", &mut new);
             assert_eq!(got, get_by_path(dir.as_fd(), name, c"user.a", &mut old));
             assert_eq!(new, old);
-            let flags = inode_flags(dir.as_fd(), name, kind);
-            assert_eq!(flags, flags_by_ioctl(dir.as_fd(), name, kind));
-            let nodump = if kind == FileType::Symlink {
-                0
-            } else {
-                Flags::NODUMP
-            };
+            let flags = inode_flags(dir.as_fd(), name, openable);
+            assert_eq!(flags, flags_by_ioctl(dir.as_fd(), name, openable));
+            let nodump = if openable { Flags::NODUMP } else { 0 };
             assert_eq!(flags, Ok(Flags(nodump)));
         }
     }

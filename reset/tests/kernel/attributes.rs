@@ -1,14 +1,17 @@
 //! Every single change of an attribute changes the root, and exactly the changed path is named.
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
 
+use innkeeper_reset::capture::Trust;
+use innkeeper_reset::files;
 use rustix::fs::{FileType, IFlags, makedev};
 
 use crate::scratch::{
     Flagged, Mounted, access_list, as_root, differing, file_capability, make_node,
-    one_of_everything, remove_xattr, set_mtime, set_xattr, tree,
+    one_of_everything, options, remove_xattr, set_mtime, set_xattr, settled, tree,
 };
 
 /// Keeps the time of the root, which making and removing entries would change too.
@@ -175,6 +178,31 @@ fn every_change_on_the_disk() {
             chmod(&path, 0o755);
             (Box::new(dir), path)
         });
+    }
+}
+
+/// A stamp stands for what it saves the reading of: contents, target, extended attributes, flags.
+#[test]
+fn every_change_is_seen_by_a_trusting_walk() {
+    if !as_root("every_change_is_seen_by_a_trusting_walk") {
+        return;
+    }
+    for (path, what, change) in CHANGES {
+        let mounted = Mounted::tmpfs();
+        let root = mounted.path();
+        one_of_everything(&root, false);
+        let before = settled(&root);
+        change(&root);
+        let trust = Some(Trust::ReadOnlyLower);
+        let walk =
+            files::walk(mounted.0.as_fd(), &before, trust, &options(), 10).expect("readable");
+        let named = walk
+            .differences()
+            .iter()
+            .map(|d| (d.path.as_slice(), d.what.as_str()));
+        let expected: Vec<_> = what.iter().map(|what| (path.as_bytes(), *what)).collect();
+        assert_eq!(named.collect::<Vec<_>>(), expected);
+        assert!(walk.files_trusted() > 0);
     }
 }
 

@@ -13,7 +13,7 @@ use innkeeper_reset::tree::{Kind, Tree};
 
 use crate::scratch::{
     Mounted, as_root, captured, differing, fix_times, one_of_everything, open_dir, options,
-    set_mtime, set_xattr, tree,
+    set_mtime, set_xattr, settled, tree,
 };
 use crate::sys::{Mapping, id_mapped_clone};
 
@@ -79,20 +79,6 @@ fn lower() -> Mounted {
     let lower = Mounted::tmpfs();
     one_of_everything(&lower.path(), false);
     lower
-}
-
-/// A capture in which every file has a stamp: once all of them are older than a tick of the clock.
-fn settled(path: &Path) -> Tree {
-    loop {
-        let tree = tree(path);
-        if tree
-            .entries()
-            .all(|(_, entry)| entry.kind != Kind::File || entry.stamp.is_some())
-        {
-            return tree;
-        }
-        std::thread::yield_now();
-    }
 }
 
 fn files_in(tree: &Tree) -> u64 {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use innkeeper_reset::capture::{Capture, Options, capture};
 use innkeeper_reset::ids::IdMap;
-use innkeeper_reset::tree::{Tree, diff};
+use innkeeper_reset::tree::{Kind, Tree, diff};
 use rustix::fs::{AtFlags, CWD, IFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
@@ -67,6 +67,20 @@ pub(crate) fn captured(path: &Path, options: &Options<'_>) -> Capture {
 
 pub(crate) fn tree(path: &Path) -> Tree {
     captured(path, &options()).tree
+}
+
+/// A capture in which everything but directories has a stamp: once all of them are older than a tick of the clock.
+pub(crate) fn settled(path: &Path) -> Tree {
+    loop {
+        let tree = tree(path);
+        if tree
+            .entries()
+            .all(|(_, entry)| entry.kind == Kind::Directory || entry.stamp.is_some())
+        {
+            return tree;
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// Path and attribute of every difference.
