@@ -14,7 +14,7 @@ pub enum Event {
     /// Somebody asks for a lease. Answered by exactly one `Grant` or `Refuse`, now or later; a repeat of a
     /// granted request is granted the same lease again, even after its end.
     LeaseRequested(Box<LeaseRequest>),
-    /// The caller of a request is gone. A create that it caused settles all the same. A lease that was
+    /// The last caller of a request is gone. A create that it caused settles all the same. A lease that was
     /// already granted stays (a retry may still fetch it) until it is returned or expires.
     LeaseCancelled(RequestKey),
     /// A create settled: `Ok` when the slot exists and answers, `Err` when it is to be deleted.

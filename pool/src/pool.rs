@@ -53,6 +53,7 @@ pub struct Pool {
     queue: Queue,
     bucket: Bucket,
     timers: BTreeSet<(Millis, Timer)>,
+    armed: BTreeMap<Timer, Millis>,
     usage: Usage,
     /// Classes to be looked at in this step.
     touched: BTreeSet<ClassId>,
@@ -149,6 +150,7 @@ impl Pool {
             queue: Queue::new(config.rules()),
             bucket: Bucket::new(config.creates_per_s, config.create_burst, now),
             timers: BTreeSet::new(),
+            armed: BTreeMap::new(),
             usage: Usage::default(),
             touched: BTreeSet::new(),
             blocked: BTreeSet::new(),

@@ -4,107 +4,19 @@
 //! I2 and I9 are held against the truth by the world itself at each grant (`World::violations`); the others are
 //! checked here after every event, and at the end when everything has settled.
 
+#[path = "support/history.rs"]
+mod history;
 #[path = "support/requests.rs"]
 mod support;
 
+use history::{Op, classes, config, faults, op};
 use innkeeper_pool::sim::{CrashPoint, Faults, Rng, Run, World};
 use innkeeper_pool::{
-    Budget, Carry, ClassSpec, Config, Depth, Event, LeaseId, Mode, Pool, Record, Replace,
-    RequestKey, SlotState,
+    Carry, ClassSpec, Config, Depth, Event, LeaseId, Pool, Record, RequestKey, SlotState,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use support::{class, request, supply};
-
-/// What happens in a history.
-#[derive(Debug, Clone)]
-enum Op {
-    Ask {
-        class: usize,
-        template: u8,
-        wait_ms: u64,
-        ttl_ms: u64,
-    },
-    AskAgain(usize),
-    Cancel(usize),
-    Return {
-        of: usize,
-        discard: bool,
-    },
-    Beat(usize),
-    Kill {
-        slot: usize,
-        said: bool,
-    },
-    Plant,
-    Crash(CrashPoint),
-    Drain(usize),
-    Pass(u64),
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let any_index = 0..64usize;
-    prop_oneof![
-        8 => (0..6usize, 0..3u8, 1..60_000u64, 1..120_000u64)
-            .prop_map(|(class, template, wait_ms, ttl_ms)| Op::Ask { class, template, wait_ms, ttl_ms }),
-        2 => any_index.clone().prop_map(Op::AskAgain),
-        2 => any_index.clone().prop_map(Op::Cancel),
-        8 => (any_index.clone(), prop::bool::weighted(0.1))
-            .prop_map(|(of, discard)| Op::Return { of, discard }),
-        1 => any_index.clone().prop_map(Op::Beat),
-        1 => (any_index.clone(), any::<bool>()).prop_map(|(slot, said)| Op::Kill { slot, said }),
-        1 => Just(Op::Plant),
-        2 => prop_oneof![
-            Just(CrashPoint::BeforeJournal),
-            (0..4usize).prop_map(CrashPoint::AfterActions)
-        ].prop_map(Op::Crash),
-        1 => (0..6usize).prop_map(Op::Drain),
-        10 => prop_oneof![0..20u64, 0..2000u64, 0..200_000u64].prop_map(Op::Pass),
-    ]
-}
-
-fn faults() -> impl Strategy<Value = Faults> {
-    prop_oneof![
-        2 => Just(Faults { lag_ms: 50, ..Faults::default() }),
-        3 => (0..200u32, 0..200u32, 0..100u32, 1..5000u64, any::<bool>()).prop_map(
-            |(fail, lose, differ, lag_ms, twice)| Faults { fail, lose, differ, lag_ms, twice }
-        ),
-    ]
-}
-
-fn classes() -> Vec<ClassSpec> {
-    let settings = [
-        (Mode::Reuse, Replace::Ahead, Carry::Any),
-        (Mode::Reuse, Replace::OnLoss, Carry::Own),
-        (Mode::Reuse, Replace::Ahead, Carry::Listed),
-        (Mode::Reuse, Replace::OnLease, Carry::Any),
-        (Mode::Warm, Replace::OnLease, Carry::Any),
-        (Mode::OnDemand, Replace::Ahead, Carry::Listed),
-    ];
-    let named = settings.iter().enumerate();
-    named
-        .map(|(n, (mode, replace, carry))| {
-            class(&format!("class-{n}"), supply(*mode, *replace, *carry))
-        })
-        .collect()
-}
-
-fn config(small: bool) -> Config {
-    let slots = if small { 3 } else { 9 };
-    Config {
-        budget: Budget {
-            slots: Some(slots),
-            cpu_milli: Some(8000),
-            memory_bytes: None,
-        },
-        class_slots: if small { 2 } else { 6 },
-        max_starting: 3,
-        creates_per_s: 2.0,
-        create_burst: 4,
-        ended_leases: 16,
-        ..Config::default()
-    }
-}
+use support::request;
 
 /// A run with what must hold of it so far.
 struct Checked {
@@ -282,8 +194,6 @@ impl Checked {
             lag_ms: 50,
             ..Faults::default()
         };
-        // Strays are found when a manager starts.
-        self.run.restart();
         for _ in 0..40 {
             self.run.advance(60_000);
             self.check();
@@ -315,6 +225,8 @@ impl Checked {
                 slot.state
             );
         }
+        // Strays are found when a manager starts.
+        self.run.restart();
         for class in self.classes.clone() {
             self.run.feed(Event::Drain(class.id));
         }
@@ -392,13 +304,11 @@ fn a_crash_at_any_step_of_a_rollout_loses_and_leaks_nothing() {
             );
             checked.asked.push((support::key("r"), 0, 0));
             checked.ask(0, 100_000, 100_000);
-            let mut fed = 0;
             let mut returned = false;
-            for _ in 0..400 {
+            for fed in 0..400 {
                 if fed == at {
                     checked.run.crash = Some(point);
                 }
-                fed += 1;
                 // A client that got no answer asks again.
                 if checked.run.pool.lease_of(&support::key("r")).is_none() {
                     checked.ask(0, 100_000, 100_000);

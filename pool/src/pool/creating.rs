@@ -113,7 +113,7 @@ impl Pool {
             entry.record.node = created.node;
         }
         self.shift(slot, Move::Settle);
-        self.arm_idle(slot);
+        self.arm_slot(slot);
         let Some(entry) = self.classes.get_mut(class) else {
             return;
         };

@@ -99,6 +99,7 @@ impl Pool {
         if self.queue.capped(&job) {
             self.touched.extend(self.queue.open_classes());
         }
+        self.disarm(Timer::Lease(id.clone()));
         self.act(Action::LeaseEnded {
             lease: id.clone(),
             slot: slot.clone(),
@@ -218,9 +219,8 @@ impl Pool {
             depth: *depth,
             baseline,
         };
-        let due = entry.record.since + self.config.limits.reset_ms;
         self.act(action);
-        self.arm(due, Timer::Slot(slot.clone()));
+        self.arm_slot(slot);
     }
 
     pub(super) fn reset_done(&mut self, slot: &SlotId, generation: u64, result: ResetResult) {
@@ -309,7 +309,7 @@ impl Pool {
             Some(cause) => self.retire(slot, cause),
             None => {
                 self.shift(slot, Move::Clean { ready });
-                self.arm_idle(slot);
+                self.arm_slot(slot);
             }
         }
     }

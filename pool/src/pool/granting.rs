@@ -54,7 +54,6 @@ impl Pool {
     fn check_health(&mut self, slot: &SlotId) {
         let now = self.now;
         let fresh = self.config.policy.health_fresh_ms;
-        let due = now + self.config.limits.health_ms;
         let Some(entry) = self.slots.get_mut(slot) else {
             return;
         };
@@ -67,7 +66,7 @@ impl Pool {
                 slot: slot.clone(),
                 generation,
             });
-            self.arm(due, Timer::Slot(slot.clone()));
+            self.arm_slot(slot);
         }
     }
 
@@ -161,6 +160,7 @@ impl Pool {
             deadline,
             ended: None,
         };
+        self.disarm(Timer::Request(request.key.clone()));
         self.arm(lease.expires, Timer::Lease(id.clone()));
         self.requests.insert(request.key.clone(), id.clone());
         self.leases.insert(id.clone(), lease.clone());

@@ -157,6 +157,7 @@ impl Pool {
         let Some(waiting) = self.queue.remove(key, false) else {
             return;
         };
+        self.disarm(Timer::Request(key.clone()));
         if let Some(entry) = waiting.slot.and_then(|slot| self.slots.get_mut(&slot)) {
             entry.reserved = None;
             self.unblock();
@@ -173,6 +174,8 @@ impl Pool {
             return;
         };
         if waiting.request.wait_until > self.now {
+            let at = waiting.request.wait_until;
+            self.arm(at, Timer::Request(key.clone()));
             return;
         }
         let class = self.classes.get(&waiting.request.class.id);

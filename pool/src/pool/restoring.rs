@@ -91,7 +91,7 @@ impl Pool {
         slot.since = self.now;
         let id = slot.id.clone();
         self.slots.insert(id.clone(), SlotEntry::new(slot));
-        self.arm_idle(&id);
+        self.arm_slot(&id);
     }
 
     fn restore_leases(&mut self) {

@@ -74,6 +74,7 @@ impl Pool {
 
     pub(super) fn deleted(&mut self, slot: &SlotId) {
         if self.strays.remove(slot).is_some() {
+            self.disarm(Timer::Slot(slot.clone()));
             self.log_slot(Kind::DeleteConfirmed, slot, |_| ());
             return;
         }
@@ -88,6 +89,7 @@ impl Pool {
         let ms = self.now.saturating_sub(entry.record.since);
         let class = entry.record.class.clone();
         self.log_slot(Kind::DeleteConfirmed, slot, |line| line.ms = Some(ms));
+        self.disarm(Timer::Slot(slot.clone()));
         self.shift(slot, Move::Confirm);
         self.slots.remove(slot);
         self.usage.slots -= 1;

@@ -6,7 +6,6 @@ use crate::event::Ready;
 use crate::ids::{ImageId, SlotId, TemplateKey};
 use crate::lease::{Failure, FailureKind, Refusal};
 use crate::log::Kind;
-use crate::pool::timing::Timer;
 use crate::slot::state::{Move, RetireCause, SlotState};
 use crate::template::{Baseline, Depth, Template};
 
@@ -54,9 +53,8 @@ impl Pool {
             first: *first,
             baseline: known.and_then(|known| known.baseline.clone()),
         };
-        let due = entry.record.since + self.config.limits.specialise_ms;
         self.act(action);
-        self.arm(due, Timer::Slot(slot.clone()));
+        self.arm_slot(slot);
     }
 
     pub(super) fn specialised(
@@ -153,7 +151,7 @@ impl Pool {
             entry.heard = Some(self.now);
         }
         self.shift(slot, Move::Ready);
-        self.arm_idle(slot);
+        self.arm_slot(slot);
         self.grant_reserved(slot);
     }
 

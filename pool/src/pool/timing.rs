@@ -1,6 +1,6 @@
 //! Deadlines. A timer only says when to look; what is due is read from the state.
 
-use super::Pool;
+use super::{Pool, SlotEntry};
 use crate::ids::{ClassId, LeaseId, Millis, RequestKey, SlotId};
 use crate::lease::{Failure, FailureKind};
 use crate::slot::state::{RetireCause, SlotState};
@@ -13,21 +13,45 @@ pub(super) enum Timer {
     Slot(SlotId),
 }
 
+/// What is the matter with a slot whose time has come.
+enum Due {
+    AskCreate,
+    AskDelete,
+    SpecialisingHangs,
+    ResetHangs,
+    CheckHangs,
+    Unused,
+}
+
 impl Pool {
+    /// Looks at the thing at that time, or earlier if it was to be looked at earlier. One timer for each thing:
+    /// whoever looks too early arms it again.
     pub(super) fn arm(&mut self, at: Millis, timer: Timer) {
-        self.timers.insert((at.max(self.now + 1), timer));
+        let at = at.max(self.now + 1);
+        match self.armed.get(&timer) {
+            Some(armed) if *armed <= at => return,
+            Some(armed) => {
+                self.timers.remove(&(*armed, timer.clone()));
+            }
+            None => {}
+        }
+        self.armed.insert(timer.clone(), at);
+        self.timers.insert((at, timer));
     }
 
-    /// Looks at an unused slot again when its idle timeout is over.
-    pub(super) fn arm_idle(&mut self, slot: &SlotId) {
-        let Some(entry) = self.slots.get(slot) else {
-            return;
-        };
-        let Some(class) = self.classes.get(&entry.record.class) else {
-            return;
-        };
-        let at = entry.record.since + class.record.spec.supply.idle_timeout_ms;
-        self.arm(at, Timer::Slot(slot.clone()));
+    /// The thing is over.
+    pub(super) fn disarm(&mut self, timer: Timer) {
+        if let Some(at) = self.armed.remove(&timer) {
+            self.timers.remove(&(at, timer));
+        }
+    }
+
+    /// Looks at a slot when something of it is due.
+    pub(super) fn arm_slot(&mut self, slot: &SlotId) {
+        let due = self.slots.get(slot).and_then(|entry| self.due(entry));
+        if let Some((at, _)) = due {
+            self.arm(at, Timer::Slot(slot.clone()));
+        }
     }
 
     pub(super) fn fire_timers(&mut self) {
@@ -37,6 +61,7 @@ impl Pool {
             let Some((_, timer)) = self.timers.pop_first() else {
                 return;
             };
+            self.armed.remove(&timer);
             match timer {
                 Timer::Class(class) => {
                     self.touched.insert(class);
@@ -48,6 +73,32 @@ impl Pool {
         }
     }
 
+    /// When a slot must be looked at, and for what.
+    fn due(&self, entry: &SlotEntry) -> Option<(Millis, Due)> {
+        let limits = &self.config.limits;
+        let slot = &entry.record;
+        match slot.state {
+            SlotState::Creating { .. } => Some((entry.ask_at, Due::AskCreate)),
+            SlotState::Retiring { .. } => Some((entry.ask_at, Due::AskDelete)),
+            SlotState::Specialising { .. } => {
+                Some((slot.since + limits.specialise_ms, Due::SpecialisingHangs))
+            }
+            SlotState::Resetting { .. } => Some((slot.since + limits.reset_ms, Due::ResetHangs)),
+            SlotState::Idle { .. } | SlotState::Blank => match entry.checking {
+                Some(asked) => Some((asked + limits.health_ms, Due::CheckHangs)),
+                None => {
+                    let class = self.classes.get(&slot.class)?;
+                    let timeout = class.record.spec.supply.idle_timeout_ms;
+                    Some((slot.since + timeout, Due::Unused))
+                }
+            },
+            SlotState::Growing { .. }
+            | SlotState::Leased { .. }
+            | SlotState::Lost { .. }
+            | SlotState::Deleted => None,
+        }
+    }
+
     fn slot_due(&mut self, slot: &SlotId) {
         let limits = self.config.limits;
         let late = |what: &str, ms: Millis| format!("{what} took longer than {} s", ms / 1000);
@@ -55,11 +106,17 @@ impl Pool {
             self.ask_delete(slot);
             return;
         };
-        let spent = self.now.saturating_sub(entry.record.since);
-        match entry.record.state {
-            SlotState::Creating { .. } if entry.ask_at <= self.now => self.ask_create(slot),
-            SlotState::Retiring { .. } if entry.ask_at <= self.now => self.ask_delete(slot),
-            SlotState::Specialising { .. } if spent >= limits.specialise_ms => {
+        let Some((at, due)) = self.due(entry) else {
+            return;
+        };
+        if at > self.now {
+            self.arm(at, Timer::Slot(slot.clone()));
+            return;
+        }
+        match due {
+            Due::AskCreate => self.ask_create(slot),
+            Due::AskDelete => self.ask_delete(slot),
+            Due::SpecialisingHangs => {
                 let cause = late("making the sandbox", limits.specialise_ms);
                 let failure = Failure {
                     kind: FailureKind::Transient,
@@ -67,26 +124,15 @@ impl Pool {
                 };
                 self.specialise_failed(slot, &failure, RetireCause::SpecialiseFailed(cause));
             }
-            SlotState::Resetting { .. } if spent >= limits.reset_ms => {
-                self.tainted(slot, late("the reset", limits.reset_ms));
+            Due::ResetHangs => self.tainted(slot, late("the reset", limits.reset_ms)),
+            Due::CheckHangs => {
+                let cause = late("the health check", limits.health_ms);
+                self.retire(slot, RetireCause::Unhealthy(cause));
             }
-            SlotState::Idle { .. } | SlotState::Blank => match entry.checking {
-                Some(since) if since + limits.health_ms <= self.now => {
-                    let cause = late("the health check", limits.health_ms);
-                    self.retire(slot, RetireCause::Unhealthy(cause));
-                }
-                Some(_) | None => {
-                    self.touched.insert(entry.record.class.clone());
-                }
-            },
-            SlotState::Creating { .. }
-            | SlotState::Retiring { .. }
-            | SlotState::Specialising { .. }
-            | SlotState::Resetting { .. }
-            | SlotState::Growing { .. }
-            | SlotState::Leased { .. }
-            | SlotState::Lost { .. }
-            | SlotState::Deleted => {}
+            // Whether it goes is the class's matter.
+            Due::Unused => {
+                self.touched.insert(entry.record.class.clone());
+            }
         }
     }
 

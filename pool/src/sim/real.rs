@@ -358,8 +358,14 @@ impl World {
         let result = match self.slots.get_mut(slot) {
             Some(real) if !fails => {
                 real.generation = generation;
-                real.template = Some(template.clone());
-                let observed = (!differs).then(|| Self::baseline(template));
+                let of = if differs {
+                    "something-else".into()
+                } else {
+                    template.clone()
+                };
+                let observed = Self::baseline(&of);
+                real.template = Some(of);
+                let observed = Some(observed);
                 Ok(Ready {
                     observed,
                     depth: Depth::Full,

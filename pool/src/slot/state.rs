@@ -344,3 +344,99 @@ impl SlotState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Move, RetireCause, SlotState};
+    use crate::template::Depth;
+
+    fn specialise(template: &str) -> Move {
+        Move::Specialise {
+            template: template.into(),
+            image: "i".into(),
+            first: false,
+        }
+    }
+
+    fn lease() -> Move {
+        Move::Lease { lease: "l".into() }
+    }
+
+    fn reset() -> Move {
+        Move::Reset {
+            depth: Depth::Swap,
+            worn: false,
+        }
+    }
+
+    fn retire() -> Move {
+        Move::Retire {
+            cause: RetireCause::Idle,
+        }
+    }
+
+    fn path(moves: &[Move]) -> Result<&'static str, &'static str> {
+        let mut state = SlotState::Creating { nonce: "n".into() };
+        for step in moves {
+            state = state.next(step.clone()).map_err(|illegal| illegal.state)?;
+        }
+        Ok(state.word())
+    }
+
+    #[test]
+    fn a_life_goes_from_create_to_delete() {
+        let mut life = vec![Move::Settle, specialise("t"), Move::Ready, lease(), reset()];
+        assert_eq!(path(&life), Ok("resetting"));
+        life.push(Move::Clean { ready: true });
+        assert_eq!(path(&life), Ok("idle"));
+        life.extend([specialise("other"), Move::Ready, retire(), Move::Confirm]);
+        assert_eq!(path(&life), Ok("deleted"));
+    }
+
+    #[test]
+    fn a_slot_grows_into_a_lease_or_back_to_where_it_was() {
+        let grow = Move::Grow { lease: "l".into() };
+        let blank = [Move::Settle, grow.clone()];
+        assert_eq!(path(&blank), Ok("growing"));
+        assert_eq!(path(&[&blank[..], &[Move::Defer]].concat()), Ok("blank"));
+        assert_eq!(
+            path(&[&blank[..], &[specialise("t")]].concat()),
+            Ok("specialising")
+        );
+        assert_eq!(path(&[&blank[..], &[lease()]].concat()), Err("growing"));
+        let idle = [Move::Settle, specialise("t"), Move::Ready, grow];
+        assert_eq!(path(&[&idle[..], &[lease()]].concat()), Ok("leased"));
+        assert_eq!(path(&[&idle[..], &[Move::Defer]].concat()), Ok("idle"));
+    }
+
+    #[test]
+    fn nothing_is_leased_that_is_not_ready_and_nothing_comes_back_without_a_reset() {
+        assert_eq!(path(&[lease()]), Err("creating"));
+        assert_eq!(path(&[Move::Settle, lease()]), Err("blank"));
+        assert_eq!(
+            path(&[Move::Settle, specialise("t"), lease()]),
+            Err("specialising")
+        );
+        let held = [Move::Settle, specialise("t"), Move::Ready, lease()];
+        for step in [
+            lease(),
+            Move::Clean { ready: true },
+            specialise("t"),
+            Move::Ready,
+        ] {
+            assert_eq!(path(&[&held[..], &[step]].concat()), Err("leased"));
+        }
+        assert_eq!(
+            path(&[&held[..], &[reset(), lease()]].concat()),
+            Err("resetting")
+        );
+        assert_eq!(
+            path(&[&held[..], &[Move::Lose, lease()]].concat()),
+            Err("lost")
+        );
+        assert_eq!(
+            path(&[&held[..], &[retire(), lease()]].concat()),
+            Err("retiring")
+        );
+    }
+}
