@@ -22,9 +22,9 @@ pub use command::{Command, Invalid, timeout};
 pub use outcome::Ending;
 pub use output::{Cursor, Next};
 pub use record::{Control, Exec};
-pub(crate) use stdio::{watched, write_all};
 pub use registry::{Execs, Join, StartError};
 pub use sessions::SessionError;
+pub(crate) use stdio::{watched, write_all};
 
 /// What a call is told when its sandbox was reset or destroyed under it.
 pub fn gone(sandbox: &str) -> String {

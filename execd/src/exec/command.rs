@@ -67,7 +67,9 @@ impl Command {
         for (what, words) in [("argv", &start.argv), ("env", &start.env)] {
             for word in words {
                 if word.contains(&0) {
-                    return Err(Invalid::Call(format!("a word of {what} has a zero byte in it")));
+                    return Err(Invalid::Call(format!(
+                        "a word of {what} has a zero byte in it"
+                    )));
                 }
                 if word.len() >= WORD {
                     let length = word.len();
@@ -79,7 +81,11 @@ impl Command {
                 }
             }
         }
-        if start.env.iter().any(|word| !word[1.min(word.len())..].contains(&b'=')) {
+        if start
+            .env
+            .iter()
+            .any(|word| !word[1.min(word.len())..].contains(&b'='))
+        {
             return call("a word of env is not of the form NAME=VALUE");
         }
         let terminal = match start.terminal {
@@ -93,9 +99,17 @@ impl Command {
             detach: start.detach,
             spec: ExecSpec {
                 argv: start.argv.into_iter().map(Vec::from).collect(),
-                env: environment(&live.env, start.env.into_iter().map(Vec::from), terminal.is_some()),
+                env: environment(
+                    &live.env,
+                    start.env.into_iter().map(Vec::from),
+                    terminal.is_some(),
+                ),
                 cwd: directory(start.cwd.into(), &live.workdir),
-                user: if start.user.is_empty() { live.user.clone() } else { start.user },
+                user: if start.user.is_empty() {
+                    live.user.clone()
+                } else {
+                    start.user
+                },
                 umask: start.umask.unwrap_or(UMASK) & 0o777,
                 terminal,
             },
@@ -110,14 +124,24 @@ impl Command {
 pub fn timeout(ms: u64) -> Result<Duration, String> {
     if ms > limits::EXEC_TIMEOUT_MAX_MS {
         let most = limits::EXEC_TIMEOUT_MAX_MS / 3_600_000;
-        return Err(format!("a timeout of {ms} ms is over the limit of {most} hours"));
+        return Err(format!(
+            "a timeout of {ms} ms is over the limit of {most} hours"
+        ));
     }
-    Ok(Duration::from_millis(if ms == 0 { limits::EXEC_TIMEOUT_MS } else { ms }))
+    Ok(Duration::from_millis(if ms == 0 {
+        limits::EXEC_TIMEOUT_MS
+    } else {
+        ms
+    }))
 }
 
 /// A directory to start in; a relative one begins at the template's.
 fn directory(asked: Vec<u8>, workdir: &[u8]) -> Vec<u8> {
-    let workdir = if workdir.is_empty() { b"/".as_slice() } else { workdir };
+    let workdir = if workdir.is_empty() {
+        b"/".as_slice()
+    } else {
+        workdir
+    };
     match asked.first() {
         None => workdir.to_vec(),
         Some(b'/') => asked,
@@ -157,7 +181,11 @@ fn environment(
 
 fn name(word: &[u8]) -> &[u8] {
     // A name may begin with = as bash's own do.
-    let end = word.iter().skip(1).position(|byte| *byte == b'=').map_or(word.len(), |at| at + 1);
+    let end = word
+        .iter()
+        .skip(1)
+        .position(|byte| *byte == b'=')
+        .map_or(word.len(), |at| at + 1);
     &word[..end]
 }
 

@@ -40,7 +40,11 @@ pub(super) fn finished(status: i32, killing: Option<Killing>, oom_moved: bool) -
 
 /// A command that never ran.
 pub(super) fn not_started(exit_code: i32, message: String) -> ExecFinished {
-    ExecFinished { exit_code: Some(exit_code), not_started: message, ..ExecFinished::default() }
+    ExecFinished {
+        exit_code: Some(exit_code),
+        not_started: message,
+        ..ExecFinished::default()
+    }
 }
 
 #[cfg(test)]
@@ -50,16 +54,32 @@ mod tests {
     #[test]
     fn code_signal_timeout_and_memory_are_told_apart() {
         let done = finished(3 << 8, None, false);
-        assert_eq!((done.exit_code, done.signal, done.timed_out, done.oom), (Some(3), 0, false, false));
+        assert_eq!(
+            (done.exit_code, done.signal, done.timed_out, done.oom),
+            (Some(3), 0, false, false)
+        );
         let done = finished(9, Some(Killing::Timeout), true);
-        assert_eq!((done.exit_code, done.signal, done.timed_out, done.oom), (None, 9, true, false));
+        assert_eq!(
+            (done.exit_code, done.signal, done.timed_out, done.oom),
+            (None, 9, true, false)
+        );
         let done = finished(9, None, true);
-        assert_eq!((done.exit_code, done.signal, done.timed_out, done.oom), (None, 9, false, true));
+        assert_eq!(
+            (done.exit_code, done.signal, done.timed_out, done.oom),
+            (None, 9, false, true)
+        );
         let done = finished(9, Some(Killing::Cancel), false);
-        assert_eq!((done.exit_code, done.signal, done.timed_out, done.oom), (None, 9, false, false));
+        assert_eq!(
+            (done.exit_code, done.signal, done.timed_out, done.oom),
+            (None, 9, false, false)
+        );
         assert!(finished(137 << 8, None, true).oom);
         let done = finished(0, Some(Killing::Timeout), false);
         assert_eq!((done.exit_code, done.timed_out), (Some(0), false));
-        assert_eq!(finished(0x80 | 11, None, false).signal, 11, "with a core dump");
+        assert_eq!(
+            finished(0x80 | 11, None, false).signal,
+            11,
+            "with a core dump"
+        );
     }
 }

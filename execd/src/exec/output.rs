@@ -72,13 +72,21 @@ pub enum Next {
 impl Output {
     /// An empty log whose file, should it need one, is made in `directory`.
     pub fn new(directory: PathBuf) -> Self {
-        let bounds = Bounds { memory: limits::OUTPUT_IN_MEMORY, total: limits::OUTPUT };
+        let bounds = Bounds {
+            memory: limits::OUTPUT_IN_MEMORY,
+            total: limits::OUTPUT,
+        };
         Self::bounded(directory, bounds)
     }
 
     fn bounded(directory: PathBuf, bounds: Bounds) -> Self {
         let state = Mutex::new(State::default());
-        Self { state, changed: Notify::new(), directory, bounds }
+        Self {
+            state,
+            changed: Notify::new(),
+            directory,
+            bounds,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -144,11 +152,6 @@ impl Output {
         self.changed.notify_waiters();
     }
 
-    /// Whether the end is known.
-    pub fn ended(&self) -> bool {
-        self.state().ending.is_some()
-    }
-
     /// Bytes that the log takes.
     pub fn size(&self) -> u64 {
         self.state().log.end()
@@ -162,7 +165,12 @@ impl Output {
             return None;
         }
         let (frame, before) = state.log.mark(offset);
-        Some(Cursor { told_start: false, frame, before, from: offset })
+        Some(Cursor {
+            told_start: false,
+            frame,
+            before,
+            from: offset,
+        })
     }
 
     /// What comes next for a reader; waits for it. Cancel safe: the cursor moves only when
@@ -204,7 +212,11 @@ impl Output {
                     }
                 }
                 (Place::Elsewhere { at, length }, Some(spill)) => {
-                    return Step::Read { spill: spill.clone(), at, length };
+                    return Step::Read {
+                        spill: spill.clone(),
+                        at,
+                        length,
+                    };
                 }
                 (Place::Elsewhere { .. }, None) | (Place::End, _) => break,
             }
@@ -219,14 +231,21 @@ impl Output {
 enum Step {
     Have(Next),
     Wait,
-    Read { spill: Spill, at: u64, length: usize },
+    Read {
+        spill: Spill,
+        at: u64,
+        length: usize,
+    },
 }
 
 /// Moves a reader over whole frames of one stream, up to a chunk of them.
 fn take(frames: &[u8], cursor: &mut Cursor) -> Option<ExecOutput> {
     let mut taken: Option<(Stream, u64, Vec<u8>)> = None;
     for (stream, data) in log::frames(frames) {
-        let skipped = cursor.from.saturating_sub(cursor.before).min(data.len() as u64);
+        let skipped = cursor
+            .from
+            .saturating_sub(cursor.before)
+            .min(data.len() as u64);
         let wanted = &data[usize::try_from(skipped).unwrap_or(data.len())..];
         if !wanted.is_empty() {
             match &mut taken {

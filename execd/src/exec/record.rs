@@ -83,7 +83,11 @@ impl Exec {
     /// Hands bytes to the command's stdin; waits while it does not read. What comes after
     /// the command closed its stdin is thrown away. Not cancel safe: a piece is lost.
     pub async fn feed(&self, bytes: Bytes) {
-        let stdin = self.stdin.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stdin = self
+            .stdin
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some(stdin) = stdin {
             // An error means that it reads no more, which is its own business.
             let _ = stdin.send(bytes).await;
@@ -92,7 +96,10 @@ impl Exec {
 
     /// Ends the command's stdin.
     pub fn end_stdin(&self) {
-        self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.stdin
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
     }
 
     /// Does something to the command; nothing if it has ended. Waits for its start.

@@ -81,11 +81,16 @@ impl Execs {
     /// An empty registry. Output that memory does not hold goes to files without a name
     /// in the directory `spill`.
     pub fn new(spill: PathBuf) -> Self {
-        Self { spill, sandboxes: Mutex::default() }
+        Self {
+            spill,
+            sandboxes: Mutex::default(),
+        }
     }
 
     fn sandboxes(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sandboxes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts a command, or joins the one that has this name; an empty name makes a new one.
@@ -103,17 +108,26 @@ impl Execs {
         if id.len() > NAME {
             return Err(StartError::Name);
         }
-        let id = if id.is_empty() { new_name().map_err(StartError::Random)? } else { id };
+        let id = if id.is_empty() {
+            new_name().map_err(StartError::Random)?
+        } else {
+            id
+        };
         let mut sandboxes = self.sandboxes();
         if !sandboxes.contains_key(&live.sandbox) {
             self.forget_with(live);
         }
         let kept = sandboxes.entry(live.sandbox.clone()).or_default();
         if let Some(exec) = kept.execs.get(&id) {
-            return Ok(Join { exec: exec.clone(), caller: exec.caller() });
+            return Ok(Join {
+                exec: exec.clone(),
+                caller: exec.caller(),
+            });
         }
         if kept.execs.len() - kept.ended.len() >= RUNNING {
-            return Err(StartError::Full { sandbox: live.sandbox.clone() });
+            return Err(StartError::Full {
+                sandbox: live.sandbox.clone(),
+            });
         }
         let output = Output::new(self.spill.clone());
         let (exec, wiring) = Exec::new(id.clone(), output, command.detach, command.stdin);
@@ -133,17 +147,24 @@ impl Execs {
     pub fn find(&self, sandbox: &str, id: &str) -> Option<Join> {
         let sandboxes = self.sandboxes();
         let exec = sandboxes.get(sandbox)?.execs.get(id)?;
-        Some(Join { exec: exec.clone(), caller: exec.caller() })
+        Some(Join {
+            exec: exec.clone(),
+            caller: exec.caller(),
+        })
     }
 
     fn keep_ended(&self, sandbox: &str, exec: Arc<Exec>) {
         let mut sandboxes = self.sandboxes();
-        let Some(kept) = sandboxes.get_mut(sandbox) else { return };
+        let Some(kept) = sandboxes.get_mut(sandbox) else {
+            return;
+        };
         let older = |ended: &VecDeque<Arc<Exec>>| -> u64 {
             ended.iter().map(|exec| exec.output.size()).sum()
         };
         while kept.ended.len() >= ENDED || older(&kept.ended) > ENDED_BYTES {
-            let Some(oldest) = kept.ended.pop_front() else { break };
+            let Some(oldest) = kept.ended.pop_front() else {
+                break;
+            };
             kept.execs.remove(&oldest.id);
         }
         kept.ended.push_back(exec);

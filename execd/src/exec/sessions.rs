@@ -96,8 +96,11 @@ impl Sessions {
         let name = new_name().map_err(|errno| SessionError::Invalid(errno.to_string()))?;
         let shell = Shell::start(slots, live, shells, spec).await?;
         let (runs, waiting) = mpsc::channel(WAITING);
-        let session =
-            Session { runs, close: CancellationToken::new(), closed: CancellationToken::new() };
+        let session = Session {
+            runs,
+            close: CancellationToken::new(),
+            closed: CancellationToken::new(),
+        };
         let key = (live.sandbox.clone(), name.clone());
         self.open_sessions().insert(key.clone(), session.clone());
         let sessions = self.clone();
@@ -123,14 +126,23 @@ impl Sessions {
     ) -> Result<SessionResult, SessionError> {
         let session = self.find(&live.sandbox, name)?;
         if command.contains(&0) {
-            return Err(SessionError::Invalid("the command has a zero byte in it".to_owned()));
+            return Err(SessionError::Invalid(
+                "the command has a zero byte in it".to_owned(),
+            ));
         }
         let (reply, result) = oneshot::channel();
         let unknown = || SessionError::Unknown(name.to_owned());
-        session.runs.try_send(Run { command, timeout, reply }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => SessionError::Busy(name.to_owned()),
-            mpsc::error::TrySendError::Closed(_) => unknown(),
-        })?;
+        session
+            .runs
+            .try_send(Run {
+                command,
+                timeout,
+                reply,
+            })
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => SessionError::Busy(name.to_owned()),
+                mpsc::error::TrySendError::Closed(_) => unknown(),
+            })?;
         match result.await {
             Ok(result) => Ok(result),
             Err(_) if live.fenced().is_cancelled() => {

@@ -31,9 +31,16 @@ impl Pipes {
             (stdout.try_clone()?, vec![(first, Stream::Merged)])
         } else {
             let (second, stderr) = pipe_with(PipeFlags::CLOEXEC)?;
-            (stderr, vec![(first, Stream::Stdout), (second, Stream::Stderr)])
+            (
+                stderr,
+                vec![(first, Stream::Stdout), (second, Stream::Stderr)],
+            )
         };
-        Ok(Self { child: [stdin, stdout, stderr], stdin: fed.then_some(feed), outputs })
+        Ok(Self {
+            child: [stdin, stdout, stderr],
+            stdin: fed.then_some(feed),
+            outputs,
+        })
     }
 }
 
@@ -63,8 +70,12 @@ pub(super) enum Now {
 
 impl Sources {
     pub(super) fn new(from: Vec<(OwnedFd, Stream)>) -> io::Result<Self> {
-        let open = from.into_iter().map(|(fd, stream)| Ok((watched(fd)?, stream)));
-        Ok(Self { open: open.collect::<io::Result<_>>()? })
+        let open = from
+            .into_iter()
+            .map(|(fd, stream)| Ok((watched(fd)?, stream)));
+        Ok(Self {
+            open: open.collect::<io::Result<_>>()?,
+        })
     }
 
     /// Whether all are at their end.
@@ -81,21 +92,27 @@ impl Sources {
                 match fd.poll_read_ready(context) {
                     Poll::Pending => place += 1,
                     Poll::Ready(Err(_)) => drop(self.open.remove(place)),
-                    Poll::Ready(Ok(mut ready)) => match rustix::io::read(fd.as_fd(), &mut *buffer) {
-                        Ok(got) if got > 0 => {
-                            drop(ready);
-                            // The other one first the next time.
-                            self.open[..].rotate_left((place + 1) % sources);
-                            return Poll::Ready(Some((stream, got)));
+                    Poll::Ready(Ok(mut ready)) => {
+                        match rustix::io::read(fd.as_fd(), &mut *buffer) {
+                            Ok(got) if got > 0 => {
+                                drop(ready);
+                                // The other one first the next time.
+                                self.open[..].rotate_left((place + 1) % sources);
+                                return Poll::Ready(Some((stream, got)));
+                            }
+                            Err(Errno::AGAIN) => ready.clear_ready(),
+                            Err(Errno::INTR) => {}
+                            // A terminal without holders says EIO.
+                            Ok(_) | Err(_) => drop(self.open.remove(place)),
                         }
-                        Err(Errno::AGAIN) => ready.clear_ready(),
-                        Err(Errno::INTR) => {}
-                        // A terminal without holders says EIO.
-                        Ok(_) | Err(_) => drop(self.open.remove(place)),
-                    },
+                    }
                 }
             }
-            if self.open.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+            if self.open.is_empty() {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            }
         })
         .await
     }
@@ -111,7 +128,11 @@ impl Sources {
                 Ok(_) | Err(_) => drop(self.open.remove(place)),
             }
         }
-        if self.open.is_empty() { Now::Closed } else { Now::Nothing }
+        if self.open.is_empty() {
+            Now::Closed
+        } else {
+            Now::Nothing
+        }
     }
 }
 

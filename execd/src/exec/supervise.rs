@@ -79,12 +79,15 @@ async fn start(
     command: Command,
     wiring: Wiring,
 ) -> Result<Running, Ending> {
-    let lost = |what: &'static str| move |error: io::Error| Ending::Lost(format!("{what}: {error}"));
+    let lost =
+        |what: &'static str| move |error: io::Error| Ending::Lost(format!("{what}: {error}"));
     let fenced = live.fenced();
     if fenced.is_cancelled() {
         return Err(Ending::Gone);
     }
-    let group = live.exec_group().map_err(lost("cannot make a control group"))?;
+    let group = live
+        .exec_group()
+        .map_err(lost("cannot make a control group"))?;
     let oom_kills = live.oom_kills();
     let mut pipes = match command.spec.terminal {
         Some(_) => None,
@@ -93,7 +96,9 @@ async fn start(
             Some(made.map_err(lost("cannot make pipes"))?)
         }
     };
-    let stdio = pipes.take().map(|pipes| (pipes.child, pipes.stdin, pipes.outputs));
+    let stdio = pipes
+        .take()
+        .map(|pipes| (pipes.child, pipes.stdin, pipes.outputs));
     let (child, feed, outputs) = match stdio {
         Some((child, feed, outputs)) => (Some(child), feed, outputs),
         None => (None, None, Vec::new()),
@@ -113,7 +118,11 @@ async fn start(
         Some(master) => {
             let copy = || master.try_clone().map_err(lost("cannot copy the terminal"));
             let feed = if command.stdin { Some(copy()?) } else { None };
-            (Sources::new(vec![(copy()?, Stream::Merged)]), feed, Some(master))
+            (
+                Sources::new(vec![(copy()?, Stream::Merged)]),
+                feed,
+                Some(master),
+            )
         }
     };
     let sources = sources.map_err(lost("cannot watch the output"))?;
@@ -215,8 +224,12 @@ impl Running {
         match control {
             Control::Resize(rows, columns) => {
                 if let Some(terminal) = &self.terminal {
-                    let size =
-                        Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+                    let size = Winsize {
+                        ws_row: rows,
+                        ws_col: columns,
+                        ws_xpixel: 0,
+                        ws_ypixel: 0,
+                    };
                     // It fails only when the terminal is gone.
                     let _ = tcsetwinsize(terminal.as_fd(), size);
                 }

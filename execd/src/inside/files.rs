@@ -117,15 +117,26 @@ pub fn run(call: FileCall, descriptors: Vec<OwnedFd>) -> Answer {
             pipe(&mut descriptors).and_then(|pipe| list::run(&path, limit, pipe))
         }
         FileCall::Remove { path, recursive } => remove::run(&path, recursive),
-        FileCall::Read { path, offset, length } => {
-            pipe(&mut descriptors).and_then(|pipe| read::run(&path, offset, length, pipe))
-        }
-        FileCall::Write { path, mode, uid, gid, make_parents } => {
-            pipe(&mut descriptors).and_then(|pipe| {
-                let wish = write::Wish { mode, uid, gid, make_parents };
-                write::run(&path, &wish, pipe)
-            })
-        }
+        FileCall::Read {
+            path,
+            offset,
+            length,
+        } => pipe(&mut descriptors).and_then(|pipe| read::run(&path, offset, length, pipe)),
+        FileCall::Write {
+            path,
+            mode,
+            uid,
+            gid,
+            make_parents,
+        } => pipe(&mut descriptors).and_then(|pipe| {
+            let wish = write::Wish {
+                mode,
+                uid,
+                gid,
+                make_parents,
+            };
+            write::run(&path, &wish, pipe)
+        }),
     };
     answer(done)
 }
@@ -139,6 +150,9 @@ pub(super) fn pipe(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<Ow
 pub(super) fn answer(done: Result<FileAnswer, FileError>) -> Answer {
     match done {
         Ok(answer) => Answer::File(answer),
-        Err(error) => Answer::Failed { errno: error.errno(), message: error.to_string() },
+        Err(error) => Answer::Failed {
+            errno: error.errno(),
+            message: error.to_string(),
+        },
     }
 }

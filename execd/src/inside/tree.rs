@@ -49,3 +49,6 @@ pub fn run(call: TreeCall, descriptors: Vec<OwnedFd>) -> Answer {
         TreeCall::In { path } => unpack::run(&path, pipe),
     }))
 }
+
+#[cfg(test)]
+mod tests;

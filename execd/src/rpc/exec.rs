@@ -15,9 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Service;
-use crate::exec::{
-    Command, Control, Cursor, Ending, Exec, Invalid, Join, Next, StartError, gone,
-};
+use crate::exec::{Command, Control, Cursor, Ending, Exec, Invalid, Join, Next, StartError, gone};
 use crate::live::Live;
 
 /// Replies of one command.
@@ -36,8 +34,13 @@ pub async fn exec(
     request: Request<Streaming<ExecRequest>>,
 ) -> Result<Response<ReplyStream>, Status> {
     let mut inbound = request.into_inner();
-    let Some(ExecRequest { message: Some(Asked::Start(start)) }) = inbound.message().await? else {
-        return Err(Status::invalid_argument("the first message of an exec must be its start"));
+    let Some(ExecRequest {
+        message: Some(Asked::Start(start)),
+    }) = inbound.message().await?
+    else {
+        return Err(Status::invalid_argument(
+            "the first message of an exec must be its start",
+        ));
     };
     let live = live(service, start.target.as_ref())?;
     let id = start.exec_id.clone();
@@ -73,7 +76,9 @@ pub async fn attach(
     })?;
     let cursor = join.exec.output.read_from(request.offset).ok_or_else(|| {
         let offset = request.offset;
-        Status::out_of_range(format!("the output of exec {id} has not come to byte {offset}"))
+        Status::out_of_range(format!(
+            "the output of exec {id} has not come to byte {offset}"
+        ))
     })?;
     Ok(Response::new(replies(join, cursor, &live)))
 }
@@ -86,9 +91,9 @@ pub(super) fn live(service: &Service, target: Option<&Target>) -> Result<Arc<Liv
 fn sandbox(target: Option<&Target>) -> Result<&SandboxRef, Status> {
     match target.and_then(|target| target.of.as_ref()) {
         Some(Of::Sandbox(sandbox)) => Ok(sandbox),
-        Some(Of::Lease(_)) => {
-            Err(Status::invalid_argument("execd knows no leases; name a slot and a generation"))
-        }
+        Some(Of::Lease(_)) => Err(Status::invalid_argument(
+            "execd knows no leases; name a slot and a generation",
+        )),
         None => Err(Status::invalid_argument("the call names no sandbox")),
     }
 }
@@ -138,14 +143,23 @@ fn replies(join: Join, mut cursor: Cursor, live: &Live) -> ReplyStream {
             let (reply, last) = match next {
                 Next::Started(pid) => {
                     let (exec_id, boot_id) = (exec.id.clone(), boot_id.clone());
-                    (Ok(Reply::Started(ExecStarted { exec_id, pid, boot_id })), false)
+                    (
+                        Ok(Reply::Started(ExecStarted {
+                            exec_id,
+                            pid,
+                            boot_id,
+                        })),
+                        false,
+                    )
                 }
                 Next::Output(output) => (Ok(Reply::Output(output)), false),
                 Next::Ended(Ending::Finished(done)) => (Ok(Reply::Finished(done)), true),
                 Next::Ended(Ending::Gone) => (Err(gone_status(&sandbox)), true),
                 Next::Ended(Ending::Lost(why)) => (Err(Status::unknown(why)), true),
             };
-            let reply = reply.map(|message| ExecReply { message: Some(message) });
+            let reply = reply.map(|message| ExecReply {
+                message: Some(message),
+            });
             if replies.send(reply).await.is_err() || last {
                 break;
             }
@@ -159,6 +173,12 @@ fn replies(join: Join, mut cursor: Cursor, live: &Live) -> ReplyStream {
 
 /// The only reply of a command that no kernel would start: 126, as shells say it.
 fn never_ran(not_started: String) -> ReplyStream {
-    let done = ExecFinished { exit_code: Some(126), not_started, ..ExecFinished::default() };
-    Box::pin(tokio_stream::once(Ok(ExecReply { message: Some(Reply::Finished(done)) })))
+    let done = ExecFinished {
+        exit_code: Some(126),
+        not_started,
+        ..ExecFinished::default()
+    };
+    Box::pin(tokio_stream::once(Ok(ExecReply {
+        message: Some(Reply::Finished(done)),
+    })))
 }

@@ -40,14 +40,20 @@ struct Place {
 
 impl Place {
     fn of(service: &Service, target: Option<&Target>) -> Result<Self, Status> {
-        Ok(Self { live: live(service, target)?, spawner: service.slots.spawner().clone() })
+        Ok(Self {
+            live: live(service, target)?,
+            spawner: service.slots.spawner().clone(),
+        })
     }
 
     /// A path as a call wants it: relative ones begin at the template's working directory.
     fn path(&self, path: &[u8]) -> Result<Vec<u8>, Status> {
         if path.is_empty() || path.contains(&0) || path.len() > limits::PATH {
             let rule = "a path has at least one byte, no zero byte, and not more than";
-            return Err(Status::invalid_argument(format!("{rule} {} bytes", limits::PATH)));
+            return Err(Status::invalid_argument(format!(
+                "{rule} {} bytes",
+                limits::PATH
+            )));
         }
         Ok(match path.first() {
             Some(b'/') => path.to_vec(),
@@ -57,7 +63,10 @@ impl Place {
 
     /// Runs a call inside to its answer.
     async fn call(&self, call: Call, pipe: Option<OwnedFd>) -> Result<FileAnswer, Status> {
-        let answer = self.spawner.call(&self.live, call, pipe.into_iter().collect()).await;
+        let answer = self
+            .spawner
+            .call(&self.live, call, pipe.into_iter().collect())
+            .await;
         match answer.map_err(|error| errors::spawn(&error, &self.live))? {
             Answer::File(answer) => Ok(answer),
             Answer::Failed { errno, message } => Err(errors::failed(errno, message)),
@@ -78,10 +87,18 @@ pub async fn stat(
     service: &Service,
     request: Request<PathRequest>,
 ) -> Result<Response<FileInfo>, Status> {
-    let PathRequest { target, path, follow, recursive: _ } = request.into_inner();
+    let PathRequest {
+        target,
+        path,
+        follow,
+        recursive: _,
+    } = request.into_inner();
     let place = Place::of(service, target.as_ref())?;
     let path = place.path(&path)?;
-    match place.call(Call::File(FileCall::Stat { path, follow }), None).await? {
+    match place
+        .call(Call::File(FileCall::Stat { path, follow }), None)
+        .await?
+    {
         FileAnswer::Info(entry) => Ok(Response::new(info(entry))),
         _ => Err(unexpected()),
     }
@@ -98,10 +115,15 @@ pub async fn list(
     let PathRequest { target, path, .. } = request.into_inner();
     let place = Place::of(service, target.as_ref())?;
     let path = place.path(&path)?;
-    let call = Call::File(FileCall::List { path, limit: limits::LISTING });
+    let call = Call::File(FileCall::List {
+        path,
+        limit: limits::LISTING,
+    });
     let mut entries = outflow::entries(&place, call).await?;
     entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    Ok(Response::new(FileList { entries: entries.into_iter().map(info).collect() }))
+    Ok(Response::new(FileList {
+        entries: entries.into_iter().map(info).collect(),
+    }))
 }
 
 /// Removes a path.
@@ -112,10 +134,18 @@ pub async fn remove(
     service: &Service,
     request: Request<PathRequest>,
 ) -> Result<Response<Empty>, Status> {
-    let PathRequest { target, path, follow: _, recursive } = request.into_inner();
+    let PathRequest {
+        target,
+        path,
+        follow: _,
+        recursive,
+    } = request.into_inner();
     let place = Place::of(service, target.as_ref())?;
     let path = place.path(&path)?;
-    match place.call(Call::File(FileCall::Remove { path, recursive }), None).await? {
+    match place
+        .call(Call::File(FileCall::Remove { path, recursive }), None)
+        .await?
+    {
         FileAnswer::Removed => Ok(Response::new(Empty {})),
         _ => Err(unexpected()),
     }
@@ -129,10 +159,19 @@ pub async fn read_file(
     service: &Service,
     request: Request<FileReadRequest>,
 ) -> Result<Response<ChunkStream>, Status> {
-    let FileReadRequest { target, path, offset, length } = request.into_inner();
+    let FileReadRequest {
+        target,
+        path,
+        offset,
+        length,
+    } = request.into_inner();
     let place = Place::of(service, target.as_ref())?;
     let path = place.path(&path)?;
-    let call = Call::File(FileCall::Read { path, offset, length });
+    let call = Call::File(FileCall::Read {
+        path,
+        offset,
+        length,
+    });
     Ok(Response::new(outflow::chunks(place, call)?))
 }
 
@@ -144,7 +183,12 @@ pub async fn tar_out(
     service: &Service,
     request: Request<PathRequest>,
 ) -> Result<Response<ChunkStream>, Status> {
-    let PathRequest { target, path, follow, recursive: _ } = request.into_inner();
+    let PathRequest {
+        target,
+        path,
+        follow,
+        recursive: _,
+    } = request.into_inner();
     let place = Place::of(service, target.as_ref())?;
     let path = place.path(&path)?;
     let call = Call::Tree(TreeCall::Out { path, follow });
@@ -160,23 +204,40 @@ pub async fn write_file(
     request: Request<Streaming<FileWriteRequest>>,
 ) -> Result<Response<FileWritten>, Status> {
     let mut inbound = request.into_inner();
-    let Some(FileWriteRequest { message: Some(WriteMessage::Start(start)) }) =
-        inbound.message().await?
+    let Some(FileWriteRequest {
+        message: Some(WriteMessage::Start(start)),
+    }) = inbound.message().await?
     else {
-        return Err(Status::invalid_argument("the first message of a write must be its start"));
+        return Err(Status::invalid_argument(
+            "the first message of a write must be its start",
+        ));
     };
-    let FileWriteStart { target, path, mode, uid, gid, make_parents } = start;
+    let FileWriteStart {
+        target,
+        path,
+        mode,
+        uid,
+        gid,
+        make_parents,
+    } = start;
     let place = Place::of(service, target.as_ref())?;
     let path = place.path(&path)?;
-    let call = Call::File(FileCall::Write { path, mode, uid, gid, make_parents });
+    let call = Call::File(FileCall::Write {
+        path,
+        mode,
+        uid,
+        gid,
+        make_parents,
+    });
     let answer = inflow::send(&place, call, inbound, |request| match request.message {
         Some(WriteMessage::Data(data)) => Some(data),
         Some(WriteMessage::Start(_)) | None => None,
     });
     match answer.await? {
-        FileAnswer::Written { size, hash } => {
-            Ok(Response::new(FileWritten { size, hash: hash.to_vec().into() }))
-        }
+        FileAnswer::Written { size, hash } => Ok(Response::new(FileWritten {
+            size,
+            hash: hash.to_vec().into(),
+        })),
         _ => Err(unexpected()),
     }
 }
@@ -190,9 +251,13 @@ pub async fn tar_in(
     request: Request<Streaming<TarInRequest>>,
 ) -> Result<Response<TarInReply>, Status> {
     let mut inbound = request.into_inner();
-    let Some(TarInRequest { message: Some(TarMessage::Start(start)) }) = inbound.message().await?
+    let Some(TarInRequest {
+        message: Some(TarMessage::Start(start)),
+    }) = inbound.message().await?
     else {
-        return Err(Status::invalid_argument("the first message of a tar must be its start"));
+        return Err(Status::invalid_argument(
+            "the first message of a tar must be its start",
+        ));
     };
     let TarInStart { target, path } = start;
     let place = Place::of(service, target.as_ref())?;
@@ -203,9 +268,7 @@ pub async fn tar_in(
         Some(TarMessage::Start(_)) | None => None,
     });
     match answer.await? {
-        FileAnswer::Unpacked { entries, bytes } => {
-            Ok(Response::new(TarInReply { entries, bytes }))
-        }
+        FileAnswer::Unpacked { entries, bytes } => Ok(Response::new(TarInReply { entries, bytes })),
         _ => Err(unexpected()),
     }
 }

@@ -1,9 +1,7 @@
 //! Sessions: open, run, close.
 
 use innkeeper_proto::v1::target::Of;
-use innkeeper_proto::v1::{
-    Empty, ExecStart, SessionOpen, SessionRef, SessionResult, SessionRun,
-};
+use innkeeper_proto::v1::{Empty, ExecStart, SessionOpen, SessionRef, SessionResult, SessionRun};
 use tonic::{Request, Response, Status};
 
 use super::Service;
@@ -24,7 +22,10 @@ pub async fn open(
     let open = request.into_inner();
     let live = live(service, open.target.as_ref())?;
     let shells: Vec<Vec<u8>> = if open.shell.is_empty() {
-        SHELLS.iter().map(|shell| shell.as_bytes().to_vec()).collect()
+        SHELLS
+            .iter()
+            .map(|shell| shell.as_bytes().to_vec())
+            .collect()
     } else {
         vec![open.shell.to_vec()]
     };
@@ -37,9 +38,15 @@ pub async fn open(
     };
     let command = Command::new(start, &live)
         .map_err(|invalid| Status::invalid_argument(invalid.to_string()))?;
-    let opened = service.sessions.open(&service.slots, &live, &shells, command.spec).await;
+    let opened = service
+        .sessions
+        .open(&service.slots, &live, &shells, command.spec)
+        .await;
     let session = opened.map_err(status)?;
-    Ok(Response::new(SessionRef { target: open.target, session }))
+    Ok(Response::new(SessionRef {
+        target: open.target,
+        session,
+    }))
 }
 
 /// Runs a command in a session, when its turn has come.
@@ -50,11 +57,18 @@ pub async fn run(
     service: &Service,
     request: Request<SessionRun>,
 ) -> Result<Response<SessionResult>, Status> {
-    let SessionRun { session, command, timeout_ms } = request.into_inner();
+    let SessionRun {
+        session,
+        command,
+        timeout_ms,
+    } = request.into_inner();
     let session = session.unwrap_or_default();
     let live = live(service, session.target.as_ref())?;
     let timeout = timeout(timeout_ms).map_err(Status::invalid_argument)?;
-    let result = service.sessions.run(&live, &session.session, command.to_vec(), timeout).await;
+    let result = service
+        .sessions
+        .run(&live, &session.session, command.to_vec(), timeout)
+        .await;
     result.map(Response::new).map_err(status)
 }
 
@@ -67,7 +81,11 @@ pub async fn close(
     request: Request<SessionRef>,
 ) -> Result<Response<Empty>, Status> {
     let session = request.into_inner();
-    match session.target.as_ref().and_then(|target| target.of.as_ref()) {
+    match session
+        .target
+        .as_ref()
+        .and_then(|target| target.of.as_ref())
+    {
         Some(Of::Sandbox(sandbox)) => {
             let name = format!("{}.{}", sandbox.slot, sandbox.generation);
             service.sessions.close(&name, &session.session).await;

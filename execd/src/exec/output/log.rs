@@ -59,7 +59,11 @@ impl Log {
     }
 
     fn mark_next(&mut self) {
-        if self.marks.last().is_none_or(|(before, _)| self.payload - before >= BETWEEN) {
+        if self
+            .marks
+            .last()
+            .is_none_or(|(before, _)| self.payload - before >= BETWEEN)
+        {
             self.marks.push((self.payload, self.end()));
         }
     }

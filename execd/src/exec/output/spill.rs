@@ -25,10 +25,16 @@ pub(super) async fn write(
     let write = move || {
         let Spill { file, length } = match spill {
             Some(spill) => spill,
-            None => Spill { file: Arc::new(tempfile::tempfile_in(directory)?), length: 0 },
+            None => Spill {
+                file: Arc::new(tempfile::tempfile_in(directory)?),
+                length: 0,
+            },
         };
         file.write_all_at(&frame, length)?;
-        Ok(Spill { file, length: length + frame.len() as u64 })
+        Ok(Spill {
+            file,
+            length: length + frame.len() as u64,
+        })
     };
     spawn_blocking(write).await.map_err(io::Error::other)?
 }

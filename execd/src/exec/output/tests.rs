@@ -24,7 +24,11 @@ async fn every_offset_gives_the_rest_without_gap_or_double() {
     let output = output(40, 10_000);
     let mut whole = Vec::new();
     for n in 0..50u8 {
-        let stream = if n % 3 == 0 { Stream::Stderr } else { Stream::Stdout };
+        let stream = if n % 3 == 0 {
+            Stream::Stderr
+        } else {
+            Stream::Stdout
+        };
         let piece = vec![n; usize::from(n % 7)];
         output.append(stream, &piece).await;
         whole.extend_from_slice(&piece);
@@ -48,7 +52,9 @@ async fn every_offset_gives_the_rest_without_gap_or_double() {
 async fn marks_find_their_way_in_a_long_output() {
     let output = output(200_000, 10_000_000);
     for n in 0..2000u32 {
-        output.append(Stream::Merged, &n.to_le_bytes().repeat(250)).await;
+        output
+            .append(Stream::Merged, &n.to_le_bytes().repeat(250))
+            .await;
     }
     output.finish(Ending::Gone);
     for offset in [0, 1, 199_999, 200_000, 1_000_000, 1_999_999] {
@@ -69,11 +75,14 @@ async fn streams_stay_apart_and_pieces_of_one_come_together() {
     output.append(Stream::Stdout, b"d").await;
     output.finish(Ending::Gone);
     let (pieces, _) = read_all(&output, 0).await;
-    assert_eq!(pieces, [
-        (Stream::Stdout, 0, b"ab".to_vec()),
-        (Stream::Stderr, 2, b"c".to_vec()),
-        (Stream::Stdout, 3, b"d".to_vec()),
-    ]);
+    assert_eq!(
+        pieces,
+        [
+            (Stream::Stdout, 0, b"ab".to_vec()),
+            (Stream::Stderr, 2, b"c".to_vec()),
+            (Stream::Stdout, 3, b"d".to_vec()),
+        ]
+    );
 }
 
 #[tokio::test]
@@ -87,19 +96,33 @@ async fn what_is_over_the_limit_is_thrown_away_and_flagged() {
     let (pieces, ending) = read_all(&output, 0).await;
     let bytes: Vec<u8> = pieces.into_iter().flat_map(|(_, _, data)| data).collect();
     assert_eq!(bytes, b"01234567890123456789", "a beginning, without a gap");
-    let Ending::Finished(done) = ending else { panic!("{ending:?}") };
+    let Ending::Finished(done) = ending else {
+        panic!("{ending:?}")
+    };
     assert!(done.truncated);
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_made_truncates() {
-    let output = Output::bounded(PathBuf::from("/nowhere"), Bounds { memory: 10, total: 1000 });
+    let output = Output::bounded(
+        PathBuf::from("/nowhere"),
+        Bounds {
+            memory: 10,
+            total: 1000,
+        },
+    );
     output.append(Stream::Stdout, b"first").await;
     output.append(Stream::Stdout, b"second").await;
     output.finish(Ending::Finished(ExecFinished::default()));
     let (pieces, ending) = read_all(&output, 0).await;
     assert_eq!(pieces, [(Stream::Stdout, 0, b"first".to_vec())]);
-    assert!(matches!(ending, Ending::Finished(ExecFinished { truncated: true, .. })));
+    assert!(matches!(
+        ending,
+        Ending::Finished(ExecFinished {
+            truncated: true,
+            ..
+        })
+    ));
 }
 
 #[tokio::test]

@@ -6,11 +6,16 @@
 pub(super) const PREPARE: &[u8] = b"exec 9>&2 2>&1\n";
 
 /// A command and its mark. The command runs in the shell itself, with an empty stdin and
-/// without descriptor 9. `command eval` is an `eval` whose syntax errors do not end the
-/// shell (POSIX, special built-ins).
-pub(super) fn wrap(command: &[u8], token: &str) -> Vec<u8> {
+/// without descriptor 9, and finds the status of the last one in `$?`. `command eval` is an
+/// `eval` whose syntax errors do not end the shell (POSIX, special built-ins); bash knows no
+/// `{` on the line after such an error, so a line of its own comes first.
+pub(super) fn wrap(command: &[u8], last: i32, token: &str) -> Vec<u8> {
     let mut text = Vec::with_capacity(command.len() + 128);
-    text.extend_from_slice(b"{ command eval '");
+    text.extend_from_slice(b":\n{ ");
+    if last != 0 {
+        text.extend_from_slice(format!("(exit {last}); ").as_bytes());
+    }
+    text.extend_from_slice(b"command eval '");
     for byte in command {
         match byte {
             b'\'' => text.extend_from_slice(b"'\\''"),
@@ -83,7 +88,7 @@ mod tests {
             .unwrap();
         let mut text = b"exec 9>&1 2>&1\n".to_vec();
         for (n, command) in commands.iter().enumerate() {
-            text.extend(wrap(command.as_bytes(), &format!("mark{n}")));
+            text.extend(wrap(command.as_bytes(), 9, &format!("mark{n}")));
         }
         child.stdin.take().unwrap().write_all(&text).unwrap();
         String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
@@ -92,21 +97,32 @@ mod tests {
     #[test]
     fn shells_keep_their_state_and_survive_bad_syntax() {
         for shell in ["/bin/bash", "/bin/sh"] {
-            let said = run(shell, &[
-                "cd /usr; x='a'\"'\"'b'; f() { echo f$1; }",
-                "pwd; echo $x; f 1; false",
-                "cat",
-                "echo hidden >&9",
-                "echo 'not closed",
-                "(exit 42)",
-                "# a comment",
-            ]);
+            let said = run(
+                shell,
+                &[
+                    "cd /usr; x='a'\"'\"'b'; f() { echo f$1; }",
+                    "echo $?; pwd; echo $x; f 1; false",
+                    "cat",
+                    "echo hidden >&9",
+                    "echo 'not closed",
+                    "(exit 42)",
+                    "# a comment",
+                ],
+            );
             let lines: Vec<_> = said.lines().collect();
             assert_eq!(lines[0], "mark0 0", "{shell}: {said}");
-            assert_eq!(&lines[1..5], ["/usr", "a'b", "f1", "mark1 1"], "{shell}: {said}");
-            assert_eq!(lines[5], "mark2 0", "{shell}: cat read the script: {said}");
+            assert_eq!(
+                &lines[1..6],
+                ["9", "/usr", "a'b", "f1", "mark1 1"],
+                "{shell}: {said}"
+            );
+            assert_eq!(lines[6], "mark2 0", "{shell}: cat read the script: {said}");
             assert!(!lines.contains(&"hidden"), "{shell}: {said}");
-            assert!(lines.iter().any(|line| line.starts_with("mark4 ") && *line != "mark4 0"));
+            assert!(
+                lines
+                    .iter()
+                    .any(|line| line.starts_with("mark4 ") && *line != "mark4 0")
+            );
             assert!(lines.contains(&"mark5 42"), "{shell}: {said}");
             assert_eq!(lines.last(), Some(&"mark6 0"), "{shell}: {said}");
         }

@@ -52,6 +52,8 @@ pub(super) struct Shell {
     marks: Sources,
     pidfd: OwnedFd,
     exit: oneshot::Receiver<i32>,
+    /// Status of the last command.
+    last: i32,
     output: Vec<u8>,
     truncated: bool,
     buffer: Vec<u8>,
@@ -76,14 +78,23 @@ impl Shell {
         let mut missing = None;
         for path in shells {
             let shell = String::from_utf8_lossy(path).into_owned();
-            let failed = |why: String| SessionError::Shell { shell: shell.clone(), why };
-            let spec = ExecSpec { argv: vec![path.clone()], ..spec.clone() };
+            let failed = |why: String| SessionError::Shell {
+                shell: shell.clone(),
+                why,
+            };
+            let spec = ExecSpec {
+                argv: vec![path.clone()],
+                ..spec.clone()
+            };
             match Self::spawn(slots, live, spec).await {
                 Ok(mut started) => {
                     started.greet().await.map_err(failed)?;
                     return Ok(started);
                 }
-                Err(SpawnError::NotStarted { exit_code: 127, message }) => {
+                Err(SpawnError::NotStarted {
+                    exit_code: 127,
+                    message,
+                }) => {
                     missing = Some(failed(message));
                 }
                 Err(SpawnError::Gone { .. }) => {
@@ -102,7 +113,10 @@ impl Shell {
         let [stdin, stdout, _merged] = pipes.child;
         let stdio = [stdin, stdout, to_marks];
         let feed = pipes.stdin.ok_or_else(|| step(io::ErrorKind::BrokenPipe))?;
-        let started = slots.spawner().exec(live, &group, spec, Some(stdio)).await?;
+        let started = slots
+            .spawner()
+            .exec(live, &group, spec, Some(stdio))
+            .await?;
         Ok(Self {
             live: live.clone(),
             group,
@@ -111,6 +125,7 @@ impl Shell {
             marks: Sources::new(vec![(marks, Stream::Unspecified)]).map_err(step)?,
             pidfd: started.pidfd,
             exit: started.exit,
+            last: 0,
             output: Vec::new(),
             truncated: false,
             buffer: vec![0; limits::CHUNK],
@@ -130,13 +145,19 @@ impl Shell {
             (Turn::Status(_) | Turn::Ended(_), _) => {
                 self.group.kill();
                 let said = String::from_utf8_lossy(&self.output).into_owned();
-                Err(format!("it does not take commands as a POSIX shell does: {said}"))
+                Err(format!(
+                    "it does not take commands as a POSIX shell does: {said}"
+                ))
             }
         }
     }
 
     /// Serves callers until the session is closed, its shell ends or its sandbox goes.
-    pub(super) async fn serve(mut self, mut waiting: mpsc::Receiver<Run>, close: CancellationToken) {
+    pub(super) async fn serve(
+        mut self,
+        mut waiting: mpsc::Receiver<Run>,
+        close: CancellationToken,
+    ) {
         let fenced = self.live.fenced();
         tokio::select! {
             () = fenced.cancelled() => {}
@@ -169,13 +190,23 @@ impl Shell {
 
     /// One command; false when the session has ended with it.
     async fn run(&mut self, run: Run) -> bool {
-        let Run { command, timeout, mut reply } = run;
+        let Run {
+            command,
+            timeout,
+            mut reply,
+        } = run;
         let (turn, timed_out) = self.turn(b"", &command, timeout, &mut reply).await;
         let (exit_code, ended) = match turn {
-            Turn::Status(status) => (Some(status), false),
-            Turn::Ended(status) => {
-                (status.filter(|status| status & 0x7f == 0).map(|status| (status >> 8) & 0xff), true)
+            Turn::Status(status) => {
+                self.last = status;
+                (Some(status), false)
             }
+            Turn::Ended(status) => (
+                status
+                    .filter(|status| status & 0x7f == 0)
+                    .map(|status| (status >> 8) & 0xff),
+                true,
+            ),
         };
         let result = SessionResult {
             exit_code: exit_code.filter(|_| !timed_out),
@@ -198,17 +229,29 @@ impl Shell {
         timeout: Duration,
         reply: &mut oneshot::Sender<SessionResult>,
     ) -> (Turn, bool) {
-        let Ok(token) = new_name() else { return (Turn::Ended(None), false) };
-        let text = [before, &script::wrap(command, &token)].concat();
+        let Ok(token) = new_name() else {
+            return (Turn::Ended(None), false);
+        };
+        let text = [before, &script::wrap(command, self.last, &token)].concat();
         let mut found = Marks::default();
         let mut mark = [0; 512];
         let mut deadline = Instant::now() + timeout;
         let mut killed = false;
         let mut written = false;
-        let Self { stdin, sources, marks, exit, buffer, .. } = self;
+        let Self {
+            stdin,
+            sources,
+            marks,
+            exit,
+            buffer,
+            ..
+        } = self;
         let write = write_all(stdin, &text);
         tokio::pin!(write);
-        let mut kept = Kept { output: &mut self.output, truncated: &mut self.truncated };
+        let mut kept = Kept {
+            output: &mut self.output,
+            truncated: &mut self.truncated,
+        };
         let turn = loop {
             tokio::select! {
                 _ = &mut write, if !written => written = true,
@@ -251,13 +294,19 @@ impl Shell {
     }
 
     fn keep(&mut self, got: usize) {
-        let mut kept = Kept { output: &mut self.output, truncated: &mut self.truncated };
+        let mut kept = Kept {
+            output: &mut self.output,
+            truncated: &mut self.truncated,
+        };
         kept.add(&self.buffer[..got]);
     }
 }
 
 fn step(source: impl Into<io::Error>) -> SpawnError {
-    SpawnError::Step { step: "making the pipes of a session".to_owned(), source: source.into() }
+    SpawnError::Step {
+        step: "making the pipes of a session".to_owned(),
+        source: source.into(),
+    }
 }
 
 /// The output of one turn, up to its bound.
@@ -270,7 +319,8 @@ impl Kept<'_> {
     fn add(&mut self, bytes: &[u8]) {
         let room = OUTPUT - self.output.len();
         *self.truncated |= bytes.len() > room;
-        self.output.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.output
+            .extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
 
@@ -282,7 +332,11 @@ async fn kill_others(group: &ExecGroup, shell: &OwnedFd) {
         return;
     };
     let others = || -> io::Result<Vec<i32>> {
-        Ok(group.pids()?.into_iter().filter(|pid| *pid != shell).collect())
+        Ok(group
+            .pids()?
+            .into_iter()
+            .filter(|pid| *pid != shell)
+            .collect())
     };
     for _ in 0..50 {
         let Ok(seen) = others() else { return };
@@ -291,7 +345,12 @@ async fn kill_others(group: &ExecGroup, shell: &OwnedFd) {
         }
         let opened: Vec<_> = seen
             .into_iter()
-            .filter_map(|pid| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?)))
+            .filter_map(|pid| {
+                Some((
+                    pid,
+                    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?,
+                ))
+            })
             .collect();
         let Ok(still) = others() else { return };
         for (pid, pidfd) in &opened {
@@ -309,6 +368,9 @@ async fn kill_others(group: &ExecGroup, shell: &OwnedFd) {
 fn host_pid(pidfd: &OwnedFd) -> io::Result<i32> {
     let path = format!("/proc/self/fdinfo/{}", pidfd.as_fd().as_raw_fd());
     let text = std::fs::read_to_string(path)?;
-    let pid = text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
-    pid.filter(|pid| *pid > 0).ok_or(io::ErrorKind::NotFound.into())
+    let pid = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
+    pid.filter(|pid| *pid > 0)
+        .ok_or(io::ErrorKind::NotFound.into())
 }

@@ -19,7 +19,10 @@ pub(in crate::inside) struct Descent {
 impl Descent {
     /// Starts at a directory.
     pub(in crate::inside) fn at(here: OwnedFd) -> Self {
-        Self { here, above: Vec::new() }
+        Self {
+            here,
+            above: Vec::new(),
+        }
     }
 
     /// The directory where we are.
@@ -44,12 +47,18 @@ impl Descent {
 
     /// Goes back to where `enter` was called.
     pub(in crate::inside) fn leave(&mut self) -> Result<(), FileError> {
-        let Some(expected) = self.above.pop() else { return Ok(()) };
+        let Some(expected) = self.above.pop() else {
+            return Ok(());
+        };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
         let up = resolve::open_at(self.here.as_fd(), b"..", flags)
             .map_err(FileError::io("open", b".."))?;
         if identity(&up, b"..")? != expected {
-            return Err(FileError::refused(b"..", libc::ESTALE, "was moved during the walk"));
+            return Err(FileError::refused(
+                b"..",
+                libc::ESTALE,
+                "was moved during the walk",
+            ));
         }
         self.here = up;
         Ok(())

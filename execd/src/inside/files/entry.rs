@@ -72,15 +72,26 @@ impl Kind {
     }
 
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::File, Self::Directory, Self::Symlink, Self::Fifo, Self::Socket, Self::Device]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        [
+            Self::File,
+            Self::Directory,
+            Self::Symlink,
+            Self::Fifo,
+            Self::Socket,
+            Self::Device,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == byte)
     }
 }
 
 /// Describes a path.
 pub(super) fn of_path(path: &[u8], follow: bool) -> Result<Entry, FileError> {
-    let flags = if follow { OFlags::PATH } else { OFlags::PATH | OFlags::NOFOLLOW };
+    let flags = if follow {
+        OFlags::PATH
+    } else {
+        OFlags::PATH | OFlags::NOFOLLOW
+    };
     let fd = resolve::open(path, flags)?;
     let stat = rustix::fs::fstat(&fd).map_err(FileError::io("examine", path))?;
     let mut entry = from_stat(path, &stat);
@@ -121,7 +132,9 @@ fn from_stat(path: &[u8], stat: &Stat) -> Entry {
 /// Time of the last change of contents in nanoseconds since 1970.
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
 pub(in crate::inside) fn mtime_ns(stat: &Stat) -> i64 {
-    (stat.st_mtime as i64).saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec as i64)
+    (stat.st_mtime as i64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(stat.st_mtime_nsec as i64)
 }
 
 impl Entry {
@@ -161,7 +174,16 @@ impl Entry {
         from.read_exact(&mut eight)?;
         let mtime_ns = i64::from_le_bytes(eight);
         let (path, link_target) = (text(from)?, text(from)?);
-        Ok(Some(Self { path, kind, mode, uid, gid, size, mtime_ns, link_target }))
+        Ok(Some(Self {
+            path,
+            kind,
+            mode,
+            uid,
+            gid,
+            size,
+            mtime_ns,
+            link_target,
+        }))
     }
 }
 

@@ -9,10 +9,18 @@ use thiserror::Error;
 pub(in crate::inside) enum FileError {
     /// The kernel refused a step.
     #[error("cannot {what} {path:?}: {source}")]
-    Io { what: &'static str, path: String, source: io::Error },
+    Io {
+        what: &'static str,
+        path: String,
+        source: io::Error,
+    },
     /// We refuse, with the errno that says it best.
     #[error("{path:?} {why}")]
-    Refused { path: String, why: String, errno: i32 },
+    Refused {
+        path: String,
+        why: String,
+        errno: i32,
+    },
     /// The data stopped before its end was said.
     #[error("the sender went away before the end of the data; nothing more was changed")]
     Cut,
@@ -34,12 +42,20 @@ impl FileError {
         path: &[u8],
     ) -> impl FnOnce(E) -> Self {
         let path = String::from_utf8_lossy(path).into_owned();
-        move |source| Self::Io { what, path, source: source.into() }
+        move |source| Self::Io {
+            what,
+            path,
+            source: source.into(),
+        }
     }
 
     /// Something that is not done, whatever the kernel would say.
     pub(in crate::inside) fn refused(path: &[u8], errno: i32, why: impl Into<String>) -> Self {
-        Self::Refused { path: String::from_utf8_lossy(path).into_owned(), why: why.into(), errno }
+        Self::Refused {
+            path: String::from_utf8_lossy(path).into_owned(),
+            why: why.into(),
+            errno,
+        }
     }
 
     /// errno, or 0 where there is none.

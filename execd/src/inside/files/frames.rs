@@ -26,7 +26,11 @@ pub struct Frames {
 impl Frames {
     /// Frames from a pipe.
     pub fn new(pipe: OwnedFd) -> Self {
-        Self { pipe: File::from(pipe), left: 0, ended: false }
+        Self {
+            pipe: File::from(pipe),
+            left: 0,
+            ended: false,
+        }
     }
 
     /// Reads and drops what is left, up to the last frame.

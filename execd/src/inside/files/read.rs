@@ -29,8 +29,16 @@ pub(super) fn run(
     let file = resolve::open(path, OFlags::RDONLY)?;
     let size = check_regular(path, &file)?;
     let file = File::from(file);
-    let end = if size == 0 { offset.saturating_add(SIZELESS) } else { size };
-    let end = if length == 0 { end } else { end.min(offset.saturating_add(length)) };
+    let end = if size == 0 {
+        offset.saturating_add(SIZELESS)
+    } else {
+        size
+    };
+    let end = if length == 0 {
+        end
+    } else {
+        end.min(offset.saturating_add(length))
+    };
     let mut out = File::from(pipe);
     let mut buffer = vec![0; PIECE];
     let mut at = offset;
@@ -54,9 +62,11 @@ fn check_regular(path: &[u8], fd: &OwnedFd) -> Result<u64, FileError> {
     let stat = rustix::fs::fstat(fd).map_err(FileError::io("examine", path))?;
     match Kind::of(&stat) {
         Kind::File => Ok(u64::try_from(stat.st_size).unwrap_or(0)),
-        Kind::Directory => {
-            Err(FileError::refused(path, libc::EISDIR, "is a directory; fetch it as a tar stream"))
-        }
+        Kind::Directory => Err(FileError::refused(
+            path,
+            libc::EISDIR,
+            "is a directory; fetch it as a tar stream",
+        )),
         kind @ (Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::Device) => {
             let why = format!("is {}; only regular files can be read", kind.name());
             Err(FileError::refused(path, libc::EINVAL, why))

@@ -15,7 +15,10 @@ const ROUNDS: usize = 16;
 /// Removes what `path` names. Something that is gone already inside a tree is no error;
 /// `path` itself must exist.
 pub(super) fn run(path: &[u8], recursive: bool) -> Result<FileAnswer, FileError> {
-    let way = Way { follow_last: false, make_parents: false };
+    let way = Way {
+        follow_last: false,
+        make_parents: false,
+    };
     let (dir, name) = resolve::settled(path, way)?;
     match rustix::fs::unlinkat(&dir, &name, AtFlags::empty()) {
         Ok(()) => return Ok(FileAnswer::Removed),
@@ -39,18 +42,25 @@ pub(super) fn run(path: &[u8], recursive: bool) -> Result<FileAnswer, FileError>
 /// Removes all that is in the directory `name` of `dir`, depth first.
 fn empty(dir: &OwnedFd, name: &[u8], path: &[u8]) -> Result<(), FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let top =
-        resolve::open_at(dir.as_fd(), name, flags).map_err(FileError::io("open", path))?;
+    let top = resolve::open_at(dir.as_fd(), name, flags).map_err(FileError::io("open", path))?;
     let mut place = Descent::at(top);
     // One level of the way down to where we are.
-    let mut levels = vec![Level { todo: place.names()?, name: Vec::new(), rounds: 0 }];
+    let mut levels = vec![Level {
+        todo: place.names()?,
+        name: Vec::new(),
+        rounds: 0,
+    }];
     while let Some(level) = levels.last_mut() {
         if let Some(name) = level.todo.pop() {
             match rustix::fs::unlinkat(place.here(), &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(Errno::ISDIR) => {
                     place.enter(&name)?;
-                    levels.push(Level { todo: place.names()?, name, rounds: 0 });
+                    levels.push(Level {
+                        todo: place.names()?,
+                        name,
+                        rounds: 0,
+                    });
                 }
                 Err(errno) => return Err(FileError::io("remove", &name)(errno)),
             }
@@ -59,14 +69,20 @@ fn empty(dir: &OwnedFd, name: &[u8], path: &[u8]) -> Result<(), FileError> {
         if place.depth() == 0 {
             return Ok(());
         }
-        let Some(done) = levels.pop() else { return Ok(()) };
+        let Some(done) = levels.pop() else {
+            return Ok(());
+        };
         place.leave()?;
         match rustix::fs::unlinkat(place.here(), &done.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
             // Somebody is adding to it.
             Err(Errno::NOTEMPTY) if done.rounds < ROUNDS => {
                 place.enter(&done.name)?;
-                levels.push(Level { todo: place.names()?, rounds: done.rounds + 1, ..done });
+                levels.push(Level {
+                    todo: place.names()?,
+                    rounds: done.rounds + 1,
+                    ..done
+                });
             }
             Err(errno) => return Err(FileError::io("remove", &done.name)(errno)),
         }
@@ -125,7 +141,11 @@ mod tests {
         std::fs::create_dir(dir.path().join("kept")).unwrap();
         std::fs::write(dir.path().join("kept/file"), "x").unwrap();
         std::os::unix::fs::symlink("kept", dir.path().join("link")).unwrap();
-        run(&[dir.path().as_os_str().as_bytes(), b"/link"].concat(), true).unwrap();
+        run(
+            &[dir.path().as_os_str().as_bytes(), b"/link"].concat(),
+            true,
+        )
+        .unwrap();
         assert!(dir.path().join("kept/file").exists());
         assert!(!dir.path().join("link").exists());
     }

@@ -24,8 +24,7 @@ pub(in crate::inside) fn open(path: &[u8], flags: OFlags) -> Result<OwnedFd, Fil
     } else {
         OFlags::NONBLOCK | OFlags::NOCTTY
     };
-    open_long(CWD, path, flags | quiet, ResolveFlags::empty())
-        .map_err(FileError::io("open", path))
+    open_long(CWD, path, flags | quiet, ResolveFlags::empty()).map_err(FileError::io("open", path))
 }
 
 /// As `open_in`, for a path of any length. Longer ones are walked in pieces, so that a rule
@@ -39,14 +38,26 @@ pub(in crate::inside) fn open_long(
     let mut here: Option<OwnedFd> = None;
     let mut rest = path;
     while rest.len() >= PIECE {
-        let cut = rest[..PIECE].iter().rposition(|byte| *byte == b'/').filter(|cut| *cut > 0);
+        let cut = rest[..PIECE]
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .filter(|cut| *cut > 0);
         let cut = cut.ok_or(Errno::NAMETOOLONG)?;
         let from = here.as_ref().map_or(start, AsFd::as_fd);
-        here = Some(open_in(from, &rest[..cut], OFlags::PATH | OFlags::DIRECTORY, rules)?);
+        here = Some(open_in(
+            from,
+            &rest[..cut],
+            OFlags::PATH | OFlags::DIRECTORY,
+            rules,
+        )?);
         let slashes = rest[cut..].iter().take_while(|byte| **byte == b'/').count();
         rest = &rest[cut + slashes..];
     }
-    let last = if rest.is_empty() { b".".as_slice() } else { rest };
+    let last = if rest.is_empty() {
+        b".".as_slice()
+    } else {
+        rest
+    };
     open_in(here.as_ref().map_or(start, AsFd::as_fd), last, flags, rules)
 }
 
@@ -115,17 +126,25 @@ pub(in crate::inside) fn settled_since(
         if Kind::of(&stat) == Kind::Symlink && (!last || way.follow_last) {
             links += 1;
             if links > LINKS {
-                return Err(FileError::refused(path, libc::ELOOP, "leads through too many links"));
+                return Err(FileError::refused(
+                    path,
+                    libc::ELOOP,
+                    "leads through too many links",
+                ));
             }
             let target = rustix::fs::readlinkat(&found, "", Vec::new())
                 .map_err(FileError::io("read a link of", path))?
                 .into_bytes();
             if ctime_ns(&stat) >= start {
                 let (name, target) = (name.escape_ascii(), target.escape_ascii());
-                return Err(FileError::refused(path, libc::ELOOP, format!(
-                    "leads through the link {name} -> {target}, which was made in this sandbox; \
+                return Err(FileError::refused(
+                    path,
+                    libc::ELOOP,
+                    format!(
+                        "leads through the link {name} -> {target}, which was made in this sandbox; \
                      name the place it leads to instead"
-                )));
+                    ),
+                ));
             }
             if target.first() == Some(&b'/') {
                 here = root()?;
@@ -140,7 +159,11 @@ pub(in crate::inside) fn settled_since(
         }
         here = found;
     }
-    Err(FileError::refused(path, libc::EISDIR, "names no entry of a directory"))
+    Err(FileError::refused(
+        path,
+        libc::EISDIR,
+        "names no entry of a directory",
+    ))
 }
 
 /// The directory that `path` names, by the same rules.
@@ -148,9 +171,19 @@ pub(in crate::inside) fn settled_dir(path: &[u8]) -> Result<OwnedFd, FileError> 
     if names(path).next().is_none() {
         return root();
     }
-    let (dir, name) = settled(path, Way { follow_last: true, make_parents: false })?;
-    open_at(dir.as_fd(), &name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)
-        .map_err(FileError::io("open", path))
+    let (dir, name) = settled(
+        path,
+        Way {
+            follow_last: true,
+            make_parents: false,
+        },
+    )?;
+    open_at(
+        dir.as_fd(),
+        &name,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW,
+    )
+    .map_err(FileError::io("open", path))
 }
 
 fn make_dir(dir: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> Result<OwnedFd, FileError> {
@@ -174,7 +207,9 @@ pub(in crate::inside) fn names(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '
 
 #[allow(clippy::unnecessary_cast)]
 fn ctime_ns(stat: &rustix::fs::Stat) -> i64 {
-    (stat.st_ctime as i64).saturating_mul(1_000_000_000).saturating_add(stat.st_ctime_nsec as i64)
+    (stat.st_ctime as i64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(stat.st_ctime_nsec as i64)
 }
 
 /// When this sandbox's first process started, in nanoseconds since 1970, rounded down to a
@@ -183,7 +218,11 @@ fn sandbox_start() -> Result<i64, FileError> {
     let stat = std::fs::read("/proc/1/stat").map_err(FileError::io("read", b"/proc/1/stat"))?;
     let since_boot = start_ticks(&stat).and_then(|ticks| ticks.checked_mul(10_000_000));
     let Some(since_boot) = since_boot else {
-        return Err(FileError::refused(b"/proc/1/stat", libc::EIO, "cannot be understood"));
+        return Err(FileError::refused(
+            b"/proc/1/stat",
+            libc::EIO,
+            "cannot be understood",
+        ));
     };
     let now = nanoseconds(rustix::time::ClockId::Realtime);
     Ok(now - (nanoseconds(rustix::time::ClockId::Boottime) - since_boot))
@@ -200,7 +239,9 @@ fn start_ticks(stat: &[u8]) -> Option<i64> {
 #[allow(clippy::unnecessary_cast)]
 fn nanoseconds(clock: rustix::time::ClockId) -> i64 {
     let time = rustix::time::clock_gettime(clock);
-    (time.tv_sec as i64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as i64)
+    (time.tv_sec as i64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec as i64)
 }
 
 /// Whether `name` exists in `dir`, and its state.
@@ -222,7 +263,10 @@ mod tests {
 
     use super::*;
 
-    const WAY: Way = Way { follow_last: true, make_parents: false };
+    const WAY: Way = Way {
+        follow_last: true,
+        make_parents: false,
+    };
 
     #[test]
     fn only_links_older_than_the_start_are_followed() {
@@ -242,9 +286,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         symlink("loop", dir.path().join("loop")).unwrap();
         let path = [dir.path().as_os_str().as_bytes(), b"/loop/x"].concat();
-        assert!(settled_since(&path, WAY, i64::MAX).unwrap_err().is(Errno::LOOP));
+        assert!(
+            settled_since(&path, WAY, i64::MAX)
+                .unwrap_err()
+                .is(Errno::LOOP)
+        );
         for path in [b"/".as_slice(), b"/.", b"/..", b"/tmp/.."] {
-            assert!(settled_since(path, WAY, i64::MAX).unwrap_err().is(Errno::ISDIR));
+            assert!(
+                settled_since(path, WAY, i64::MAX)
+                    .unwrap_err()
+                    .is(Errno::ISDIR)
+            );
         }
     }
 
@@ -253,7 +305,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = [dir.path().as_os_str().as_bytes(), b"/a/b/c"].concat();
         assert!(settled_since(&path, WAY, 0).unwrap_err().is(Errno::NOENT));
-        let (_, name) = settled_since(&path, Way { make_parents: true, ..WAY }, 0).unwrap();
+        let (_, name) = settled_since(
+            &path,
+            Way {
+                make_parents: true,
+                ..WAY
+            },
+            0,
+        )
+        .unwrap();
         assert_eq!(name, b"c");
         assert!(dir.path().join("a/b").is_dir());
     }

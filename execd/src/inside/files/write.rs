@@ -23,7 +23,10 @@ pub(super) struct Wish {
 /// Stores the frames of a pipe. On any failure the path is as it was before. The data is
 /// not flushed to a disk: a sandbox does not survive its machine.
 pub(super) fn run(path: &[u8], wish: &Wish, pipe: OwnedFd) -> Result<FileAnswer, FileError> {
-    let way = Way { follow_last: true, make_parents: wish.make_parents };
+    let way = Way {
+        follow_last: true,
+        make_parents: wish.make_parents,
+    };
     let (dir, name) = resolve::settled(path, way)?;
     store(path, dir.as_fd(), &name, wish, pipe)
 }
@@ -40,8 +43,7 @@ fn store(
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
         .map_err(FileError::io("name a new file for", path))?;
     let beside = format!(".innkeeper-{}", hex::encode(random));
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(dir, &beside, flags, Mode::from_raw_mode(0o600))
         .map_err(FileError::io("create", path))?;
     let stored = fill(path, &file, wish, pipe).and_then(|answer| {
@@ -55,12 +57,7 @@ fn store(
     stored
 }
 
-fn fill(
-    path: &[u8],
-    file: &OwnedFd,
-    wish: &Wish,
-    pipe: OwnedFd,
-) -> Result<FileAnswer, FileError> {
+fn fill(path: &[u8], file: &OwnedFd, wish: &Wish, pipe: OwnedFd) -> Result<FileAnswer, FileError> {
     let mut frames = Frames::new(pipe);
     let mut hasher = blake3::Hasher::new();
     let mut size = 0;
@@ -74,22 +71,33 @@ fn fill(
             Err(error) => return Err(FileError::io("receive data for", path)(error)),
         };
         hasher.update(&buffer[..got]);
-        out.write_all(&buffer[..got]).map_err(FileError::io("write", path))?;
+        out.write_all(&buffer[..got])
+            .map_err(FileError::io("write", path))?;
         size += got as u64;
     }
     own(file, wish.uid, wish.gid).map_err(FileError::io("change the owner of", path))?;
-    let mode = if wish.mode == 0 { 0o644 } else { wish.mode & 0o7777 };
+    let mode = if wish.mode == 0 {
+        0o644
+    } else {
+        wish.mode & 0o7777
+    };
     // After the owner, since a change of owner takes setuid away.
     rustix::fs::fchmod(file, Mode::from_raw_mode(mode))
         .map_err(FileError::io("change the mode of", path))?;
-    Ok(FileAnswer::Written { size, hash: *hasher.finalize().as_bytes() })
+    Ok(FileAnswer::Written {
+        size,
+        hash: *hasher.finalize().as_bytes(),
+    })
 }
 
 fn own(file: &OwnedFd, uid: u32, gid: u32) -> rustix::io::Result<()> {
     if uid == u32::MAX || gid == u32::MAX {
         return Err(rustix::io::Errno::INVAL);
     }
-    let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+    let (uid, gid) = (
+        rustix::fs::Uid::from_raw(uid),
+        rustix::fs::Gid::from_raw(gid),
+    );
     rustix::fs::fchown(file, Some(uid), Some(gid))
 }
 
@@ -117,7 +125,9 @@ mod tests {
         let (read, write) = rustix::pipe::pipe().unwrap();
         let mut write = File::from(write);
         for frame in frames {
-            write.write_all(&frames::head(frame.len().try_into().unwrap())).unwrap();
+            write
+                .write_all(&frames::head(frame.len().try_into().unwrap()))
+                .unwrap();
             write.write_all(frame).unwrap();
         }
         if end {
@@ -127,7 +137,12 @@ mod tests {
     }
 
     fn wish() -> Wish {
-        Wish { mode: 0o4711, uid: 0, gid: 0, make_parents: true }
+        Wish {
+            mode: 0o4711,
+            uid: 0,
+            gid: 0,
+            make_parents: true,
+        }
     }
 
     #[test]
@@ -135,16 +150,24 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = [dir.path().as_os_str().as_bytes(), b"/new/\xfffile"].concat();
         let answer = run(&path, &wish(), send(&[b"hello ", b"world"], true)).unwrap();
-        let FileAnswer::Written { size, hash } = answer else { panic!("{answer:?}") };
+        let FileAnswer::Written { size, hash } = answer else {
+            panic!("{answer:?}")
+        };
         assert_eq!((size, hash), (11, *blake3::hash(b"hello world").as_bytes()));
-        let file = dir.path().join("new").join(std::ffi::OsStr::from_bytes(b"\xfffile"));
+        let file = dir
+            .path()
+            .join("new")
+            .join(std::ffi::OsStr::from_bytes(b"\xfffile"));
         assert_eq!(std::fs::read(&file).unwrap(), b"hello world");
         assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o7777, 0o4711);
 
         let error = run(&path, &wish(), send(&[b"other"], false)).unwrap_err();
         assert!(matches!(error, FileError::Cut));
         assert_eq!(std::fs::read(&file).unwrap(), b"hello world");
-        assert_eq!(std::fs::read_dir(dir.path().join("new")).unwrap().count(), 1);
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("new")).unwrap().count(),
+            1
+        );
     }
 
     #[test]
@@ -162,6 +185,10 @@ mod tests {
         let error = run(&path, &wish(), send(&[b"x"], true)).unwrap_err();
         assert!(error.to_string().contains("named pipe"), "{error}");
         let whole = dir.path().as_os_str().as_bytes();
-        assert!(run(whole, &wish(), send(&[], true)).unwrap_err().is(rustix::io::Errno::ISDIR));
+        assert!(
+            run(whole, &wish(), send(&[], true))
+                .unwrap_err()
+                .is(rustix::io::Errno::ISDIR)
+        );
     }
 }

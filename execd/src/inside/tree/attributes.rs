@@ -12,17 +12,30 @@ pub(super) const RECORD: &str = "SCHILY.xattr.";
 /// travel in a PAX record and are left out.
 pub(super) fn read(fd: BorrowedFd<'_>) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
-    let Ok(length) = rustix::fs::flistxattr_query(fd) else { return found };
+    let Ok(length) = rustix::fs::flistxattr_query(fd) else {
+        return found;
+    };
     if length == 0 {
         return found;
     }
     let mut names = vec![0u8; length];
-    let Ok(length) = rustix::fs::flistxattr(fd, names.as_mut_slice()) else { return found };
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let Ok(name) = std::str::from_utf8(name) else { continue };
-        let Ok(length) = rustix::fs::fgetxattr_query(fd, name) else { continue };
+    let Ok(length) = rustix::fs::flistxattr(fd, names.as_mut_slice()) else {
+        return found;
+    };
+    for name in names[..length]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        let Ok(name) = std::str::from_utf8(name) else {
+            continue;
+        };
+        let Ok(length) = rustix::fs::fgetxattr_query(fd, name) else {
+            continue;
+        };
         let mut value = vec![0u8; length];
-        let Ok(length) = rustix::fs::fgetxattr(fd, name, value.as_mut_slice()) else { continue };
+        let Ok(length) = rustix::fs::fgetxattr(fd, name, value.as_mut_slice()) else {
+            continue;
+        };
         value.truncate(length);
         found.push((name.to_owned(), value));
     }

@@ -16,7 +16,11 @@ use crate::inside::files::{FileAnswer, FileError, resolve};
 
 /// Sends what `path` names.
 pub(super) fn run(path: &[u8], follow: bool, pipe: OwnedFd) -> Result<FileAnswer, FileError> {
-    let nofollow = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let nofollow = if follow {
+        OFlags::empty()
+    } else {
+        OFlags::NOFOLLOW
+    };
     let looked = resolve::open(path, OFlags::PATH | nofollow)?;
     let stat = rustix::fs::fstat(&looked).map_err(FileError::io("examine", path))?;
     let shown = shown_name(path);
@@ -36,7 +40,11 @@ pub(super) fn run(path: &[u8], follow: bool, pipe: OwnedFd) -> Result<FileAnswer
         Kind::Symlink => {
             let target = rustix::fs::readlinkat(&looked, "", Vec::new())
                 .map_err(FileError::io("read the link", path))?;
-            archive.link(&stat, shown.as_deref().unwrap_or(b"link"), target.as_bytes())?;
+            archive.link(
+                &stat,
+                shown.as_deref().unwrap_or(b"link"),
+                target.as_bytes(),
+            )?;
         }
         Kind::Fifo => archive.fifo(&stat, shown.as_deref().unwrap_or(b"fifo"))?,
         kind @ (Kind::Socket | Kind::Device) => {
@@ -49,7 +57,9 @@ pub(super) fn run(path: &[u8], follow: bool, pipe: OwnedFd) -> Result<FileAnswer
 
 /// The last name of a path; none for `/` and what ends in `.` or `..`.
 fn shown_name(path: &[u8]) -> Option<Vec<u8>> {
-    let last = path.split(|byte| *byte == b'/').rfind(|name| !name.is_empty())?;
+    let last = path
+        .split(|byte| *byte == b'/')
+        .rfind(|name| !name.is_empty())?;
     (last != b"." && last != b"..").then(|| last.to_vec())
 }
 
@@ -62,7 +72,10 @@ struct Archive {
 impl Archive {
     fn new(pipe: OwnedFd) -> Self {
         let out = BufWriter::with_capacity(128 * 1024, File::from(pipe));
-        Self { builder: Builder::new(Counted { out, sent: 0 }), names: HashMap::new() }
+        Self {
+            builder: Builder::new(Counted { out, sent: 0 }),
+            names: HashMap::new(),
+        }
     }
 
     /// Everything below a directory. Entries that go away meanwhile are left out.
@@ -115,8 +128,8 @@ impl Archive {
             Kind::Directory => return Ok(stat.st_dev == device),
             Kind::File => {
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-                let file = resolve::open_at(dir, name, flags)
-                    .map_err(FileError::io("open", whole))?;
+                let file =
+                    resolve::open_at(dir, name, flags).map_err(FileError::io("open", whole))?;
                 self.file(file, whole, whole)?;
             }
             Kind::Symlink => {
@@ -135,7 +148,14 @@ impl Archive {
     fn directory(&mut self, dir: BorrowedFd<'_>, shown: &[u8]) -> Result<(), FileError> {
         let stat = rustix::fs::fstat(dir).map_err(FileError::io("examine", shown))?;
         let name = [shown, b"/"].concat();
-        self.head(&stat, EntryType::Directory, &name, b"", 0, &attributes::read(dir))
+        self.head(
+            &stat,
+            EntryType::Directory,
+            &name,
+            b"",
+            0,
+            &attributes::read(dir),
+        )
     }
 
     fn link(&mut self, stat: &Stat, shown: &[u8], target: &[u8]) -> Result<(), FileError> {
@@ -149,7 +169,11 @@ impl Archive {
     fn file(&mut self, file: OwnedFd, path: &[u8], shown: &[u8]) -> Result<(), FileError> {
         let stat = rustix::fs::fstat(&file).map_err(FileError::io("examine", path))?;
         if Kind::of(&stat) != Kind::File {
-            return Err(FileError::refused(path, libc::ESTALE, "was replaced during the walk"));
+            return Err(FileError::refused(
+                path,
+                libc::ESTALE,
+                "was replaced during the walk",
+            ));
         }
         if self.linked(&stat, shown)? {
             return Ok(());
@@ -184,10 +208,16 @@ impl Archive {
         xattrs: &[(String, Vec<u8>)],
     ) -> Result<(), FileError> {
         let mtime = mtime_ns(stat);
-        let (seconds, part) = (mtime.div_euclid(1_000_000_000), mtime.rem_euclid(1_000_000_000));
+        let (seconds, part) = (
+            mtime.div_euclid(1_000_000_000),
+            mtime.rem_euclid(1_000_000_000),
+        );
         let mut records: Vec<(String, Vec<u8>)> = Vec::new();
         if part != 0 && seconds >= 0 {
-            records.push(("mtime".to_owned(), format!("{seconds}.{part:09}").into_bytes()));
+            records.push((
+                "mtime".to_owned(),
+                format!("{seconds}.{part:09}").into_bytes(),
+            ));
         }
         for (name, value) in xattrs {
             records.push((format!("{}{name}", attributes::RECORD), value.clone()));
@@ -199,7 +229,9 @@ impl Archive {
         header.set_gid(stat.st_gid.into());
         header.set_mtime(u64::try_from(seconds).unwrap_or(0));
         header.set_size(size);
-        let records = records.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
+        let records = records
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_slice()));
         self.builder
             .append_pax_extensions(records)
             .and_then(|()| self.long(EntryType::GNULongLink, link))
@@ -242,15 +274,27 @@ impl Archive {
         let mut buffer = vec![0; 128 * 1024];
         let mut sent = 0;
         while sent < size {
-            let got = from.read(&mut buffer).map_err(FileError::io("read", path))?;
+            let got = from
+                .read(&mut buffer)
+                .map_err(FileError::io("read", path))?;
             if got == 0 {
-                return Err(FileError::refused(path, libc::ESTALE, "shrank while it was read"));
+                return Err(FileError::refused(
+                    path,
+                    libc::ESTALE,
+                    "shrank while it was read",
+                ));
             }
-            self.builder.get_mut().write_all(&buffer[..got]).map_err(FileError::Receiver)?;
+            self.builder
+                .get_mut()
+                .write_all(&buffer[..got])
+                .map_err(FileError::Receiver)?;
             sent += got as u64;
         }
         let padding = usize::try_from((512 - size % 512) % 512).unwrap_or(0);
-        self.builder.get_mut().write_all(&[0; 512][..padding]).map_err(FileError::Receiver)
+        self.builder
+            .get_mut()
+            .write_all(&[0; 512][..padding])
+            .map_err(FileError::Receiver)
     }
 
     fn finish(self) -> Result<u64, FileError> {

@@ -41,7 +41,11 @@ pub(super) struct Entries<R> {
 
 impl<R: Read> Entries<R> {
     pub(super) fn new(from: R) -> Self {
-        Self { from, left: 0, padding: 0 }
+        Self {
+            from,
+            left: 0,
+            padding: 0,
+        }
     }
 
     /// The next entry; none at the end of the archive.
@@ -82,7 +86,11 @@ impl<R: Read> Entries<R> {
         let rest = self.left.saturating_add(self.padding);
         let skipped = io::copy(&mut self.from.by_ref().take(rest), &mut io::sink())?;
         self.extent(0);
-        if skipped < rest { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+        if skipped < rest {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        } else {
+            Ok(())
+        }
     }
 
     /// The next header; none at a block of zeros or where the data ends between entries.
@@ -102,17 +110,29 @@ impl<R: Read> Entries<R> {
         let header = Header::from_byte_slice(&block);
         // The checksum counts its own eight bytes as blanks.
         let sum: u32 = (0..BLOCK)
-            .map(|place| if (148..156).contains(&place) { 32 } else { u32::from(block[place]) })
+            .map(|place| {
+                if (148..156).contains(&place) {
+                    32
+                } else {
+                    u32::from(block[place])
+                }
+            })
             .sum();
         if header.cksum()? != sum {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a header's checksum is wrong"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a header's checksum is wrong",
+            ));
         }
         Ok(Some(header.clone()))
     }
 
     fn extension(&mut self) -> io::Result<Vec<u8>> {
         if self.left > EXTENSION {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "an extended header is too long"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "an extended header is too long",
+            ));
         }
         let mut data = Vec::new();
         self.read_to_end(&mut data)?;
@@ -121,7 +141,11 @@ impl<R: Read> Entries<R> {
 
     fn name(&mut self) -> io::Result<Vec<u8>> {
         let mut name = self.extension()?;
-        name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
+        name.truncate(
+            name.iter()
+                .position(|byte| *byte == 0)
+                .unwrap_or(name.len()),
+        );
         Ok(name)
     }
 }
@@ -180,7 +204,9 @@ impl Extensions {
     }
 
     fn apply(self, header: &Header) -> io::Result<Member> {
-        let link = self.link.or_else(|| header.link_name_bytes().map(|link| link.into_owned()));
+        let link = self
+            .link
+            .or_else(|| header.link_name_bytes().map(|link| link.into_owned()));
         let kind = header.entry_type();
         let size = match self.size {
             Some(size) => size,
@@ -189,7 +215,9 @@ impl Extensions {
         // Some writers give the size of what a hard link leads to, without contents.
         let bare = kind.is_hard_link() || kind.is_symlink() || kind.is_dir();
         Ok(Member {
-            path: self.path.unwrap_or_else(|| header.path_bytes().into_owned()),
+            path: self
+                .path
+                .unwrap_or_else(|| header.path_bytes().into_owned()),
             link: link.unwrap_or_default(),
             kind,
             mode: header.mode()? & 0o7777,
@@ -218,7 +246,11 @@ impl<'a> Record<'a> {
         let body = data.get(blank + 1..length)?.strip_suffix(b"\n")?;
         let equals = body.iter().position(|byte| *byte == b'=')?;
         let key = std::str::from_utf8(&body[..equals]).ok()?;
-        Some(Self { key, value: &body[equals + 1..], rest: &data[length..] })
+        Some(Self {
+            key,
+            value: &body[equals + 1..],
+            rest: &data[length..],
+        })
     }
 }
 
@@ -272,6 +304,9 @@ mod tests {
         assert_eq!(entries.next().unwrap().unwrap().path, b"x");
         assert!(entries.next().is_err());
         data[0] = b'y';
-        assert!(Entries::new(data.as_slice()).next().is_err(), "the checksum is checked");
+        assert!(
+            Entries::new(data.as_slice()).next().is_err(),
+            "the checksum is checked"
+        );
     }
 }

@@ -42,7 +42,14 @@ struct Unpacking {
 
 impl Unpacking {
     fn new(top: OwnedFd, whole: bool) -> Self {
-        Self { top, whole, parent: None, times: Vec::new(), entries: 0, bytes: 0 }
+        Self {
+            top,
+            whole,
+            parent: None,
+            times: Vec::new(),
+            entries: 0,
+            bytes: 0,
+        }
     }
 
     fn member(&mut self, member: &Member, contents: &mut impl Read) -> Result<(), FileError> {
@@ -71,11 +78,21 @@ impl Unpacking {
             self.hard_link(dir.as_fd(), name, member)?;
         } else if kind.is_fifo() {
             clear(dir.as_fd(), name, member)?;
-            rustix::fs::mknodat(&dir, name, FileType::Fifo, Mode::from_raw_mode(member.mode), 0)
-                .map_err(FileError::io("make the named pipe", &member.path))?;
+            rustix::fs::mknodat(
+                &dir,
+                name,
+                FileType::Fifo,
+                Mode::from_raw_mode(member.mode),
+                0,
+            )
+            .map_err(FileError::io("make the named pipe", &member.path))?;
             own_name(dir.as_fd(), name, member)?;
         } else {
-            return Err(FileError::refused(&member.path, libc::EPERM, unsupported(kind)));
+            return Err(FileError::refused(
+                &member.path,
+                libc::EPERM,
+                unsupported(kind),
+            ));
         }
         self.entries += 1;
         Ok(())
@@ -126,7 +143,11 @@ impl Unpacking {
         let mut done = 0;
         let mut here = self.open(b"")?;
         for name in path.split(|byte| *byte == b'/') {
-            let until = if done == 0 { name.len() } else { done + 1 + name.len() };
+            let until = if done == 0 {
+                name.len()
+            } else {
+                done + 1 + name.len()
+            };
             here = match self.open(&path[..until]) {
                 Err(error) if error.is(Errno::NOENT) => {
                     match rustix::fs::mkdirat(&here, name, Mode::from_raw_mode(0o755)) {
@@ -152,8 +173,7 @@ impl Unpacking {
         member: &Member,
     ) -> Result<bool, FileError> {
         let what = FileError::io::<Errno>;
-        let found =
-            resolve::lookup(dir, name).map_err(what("examine", &member.path))?;
+        let found = resolve::lookup(dir, name).map_err(what("examine", &member.path))?;
         match found.as_ref().map(Kind::of) {
             Some(Kind::Directory) => {}
             Some(Kind::Symlink) if self.open(&inner_path(&member.path)?).is_ok() => {
@@ -167,16 +187,24 @@ impl Unpacking {
             Err(errno) => return Err(what("make the directory", &member.path)(errno)),
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let made =
-            resolve::open_at(dir, name, flags).map_err(what("open", &member.path))?;
+        let made = resolve::open_at(dir, name, flags).map_err(what("open", &member.path))?;
         own(made.as_fd(), member)?;
         Ok(true)
     }
 
-    fn hard_link(&self, dir: BorrowedFd<'_>, name: &[u8], member: &Member) -> Result<(), FileError> {
+    fn hard_link(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        member: &Member,
+    ) -> Result<(), FileError> {
         let first = inner_path(&member.link)?;
         let Some((parent, first)) = split(&first) else {
-            return Err(FileError::refused(&member.path, libc::EINVAL, "is a link to a directory"));
+            return Err(FileError::refused(
+                &member.path,
+                libc::EINVAL,
+                "is a link to a directory",
+            ));
         };
         let from = self.open(parent)?;
         let same = |a: &rustix::fs::Stat, b: &rustix::fs::Stat| {
@@ -186,7 +214,10 @@ impl Unpacking {
         let target =
             resolve::lookup(from.as_fd(), first).map_err(examine("examine", &member.link))?;
         let found = resolve::lookup(dir, name).map_err(examine("examine", &member.path))?;
-        if target.zip(found).is_some_and(|(target, found)| same(&target, &found)) {
+        if target
+            .zip(found)
+            .is_some_and(|(target, found)| same(&target, &found))
+        {
             return Ok(());
         }
         clear(dir, name, member)?;
@@ -203,7 +234,10 @@ impl Unpacking {
                 set.map_err(FileError::io("set the time of", path))?;
             }
         }
-        Ok(FileAnswer::Unpacked { entries: self.entries, bytes: self.bytes })
+        Ok(FileAnswer::Unpacked {
+            entries: self.entries,
+            bytes: self.bytes,
+        })
     }
 }
 
@@ -226,7 +260,11 @@ fn inner_path(path: &[u8]) -> Result<Vec<u8>, FileError> {
         return Err(FileError::refused(path, libc::EXDEV, why));
     }
     if path.contains(&0) {
-        return Err(FileError::refused(path, libc::EINVAL, "has a zero byte in its name"));
+        return Err(FileError::refused(
+            path,
+            libc::EINVAL,
+            "has a zero byte in its name",
+        ));
     }
     Ok(names.join(&b'/'))
 }
@@ -255,8 +293,7 @@ fn write(
     member: &Member,
     contents: &mut impl Read,
 ) -> Result<u64, FileError> {
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o600))
         .map_err(FileError::io("create", &member.path))?;
     let mut file = File::from(file);
@@ -267,7 +304,8 @@ fn write(
         if got == 0 {
             return Err(FileError::Archive(std::io::ErrorKind::UnexpectedEof.into()));
         }
-        file.write_all(&buffer[..got]).map_err(FileError::io("write", &member.path))?;
+        file.write_all(&buffer[..got])
+            .map_err(FileError::io("write", &member.path))?;
         left = left.saturating_sub(got as u64);
     }
     own(file.as_fd(), member)?;
@@ -319,6 +357,12 @@ fn owner_error(member: &Member) -> impl FnOnce(Errno) -> FileError {
 }
 
 fn times((seconds, nanoseconds): (i64, u32)) -> Timestamps {
-    let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
-    Timestamps { last_access: time, last_modification: time }
+    let time = Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds.into(),
+    };
+    Timestamps {
+        last_access: time,
+        last_modification: time,
+    }
 }

@@ -37,7 +37,11 @@ pub(super) async fn send<M>(
                     let bytes = data(message).unwrap_or_default();
                     frame(&to, &bytes).await?;
                 }
-                Ok(None) => return write_all(&to, &frames::END).await.map_err(|_| Stop::Refused),
+                Ok(None) => {
+                    return write_all(&to, &frames::END)
+                        .await
+                        .map_err(|_| Stop::Refused);
+                }
                 Err(status) => return Err(Stop::Caller(status)),
             }
         }
@@ -59,7 +63,9 @@ pub(super) async fn send<M>(
 async fn frame(to: &AsyncFd<OwnedFd>, bytes: &[u8]) -> Result<(), Stop> {
     for piece in bytes.chunks(u32::MAX as usize) {
         let length = u32::try_from(piece.len()).map_err(|_| Stop::Refused)?;
-        write_all(to, &frames::head(length)).await.map_err(|_| Stop::Refused)?;
+        write_all(to, &frames::head(length))
+            .await
+            .map_err(|_| Stop::Refused)?;
         write_all(to, piece).await.map_err(|_| Stop::Refused)?;
     }
     Ok(())

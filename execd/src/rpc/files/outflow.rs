@@ -109,7 +109,9 @@ pub(super) async fn entries(place: &Place, call: Call) -> Result<Vec<Entry>, Sta
         (Ok(FileAnswer::Listed(all)), Ok(entries)) if all == entries.len() as u64 => Ok(entries),
         (Ok(FileAnswer::Listed(all)), Ok(entries)) => {
             let came = entries.len();
-            Err(Status::data_loss(format!("{came} of {all} entries have come through")))
+            Err(Status::data_loss(format!(
+                "{came} of {all} entries have come through"
+            )))
         }
         (Ok(_), Ok(_)) => Err(unexpected()),
     }
