@@ -36,9 +36,14 @@ impl Hierarchy {
     pub fn open(name: &str) -> io::Result<Self> {
         let root = Path::new("/sys/fs/cgroup");
         let pure = root.join("cgroup.controllers").exists();
-        let unified = if pure { root.to_owned() } else { root.join("unified") };
+        let unified = if pure {
+            root.to_owned()
+        } else {
+            root.join("unified")
+        };
         if !unified.join("cgroup.procs").exists() {
-            let sentence = "no cgroup version 2 tree at /sys/fs/cgroup or /sys/fs/cgroup/unified: mount one";
+            let sentence =
+                "no cgroup version 2 tree at /sys/fs/cgroup or /sys/fs/cgroup/unified: mount one";
             return Err(io::Error::new(io::ErrorKind::Unsupported, sentence));
         }
         let parent = |base: PathBuf| -> io::Result<PathBuf> {
@@ -59,7 +64,11 @@ impl Hierarchy {
                 v1.push((controller, parent(base)?));
             }
         }
-        Ok(Self { unified, v1, limits_in_v2 })
+        Ok(Self {
+            unified,
+            v1,
+            limits_in_v2,
+        })
     }
 
     /// Whether memory, cpu and pids can be limited.
@@ -104,12 +113,19 @@ impl Hierarchy {
 
 /// Turns the controllers on for the children of a version 2 directory.
 fn enable(directory: &Path) -> bool {
-    fs::write(directory.join("cgroup.subtree_control"), "+memory +cpu +pids").is_ok()
+    fs::write(
+        directory.join("cgroup.subtree_control"),
+        "+memory +cpu +pids",
+    )
+    .is_ok()
 }
 
 fn children(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()).collect()
+    entries
+        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
+        .map(|e| e.path())
+        .collect()
 }
 
 /// Removes a group and its children, waiting shortly for killed processes to go.

@@ -22,7 +22,10 @@ use crate::store::Store;
 /// Serves until a signal, or until its spawner is gone. At once done where another daemon
 /// serves this directory.
 pub fn run(state: &Path) -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
     let home = state.join("execd");
     fs::create_dir_all(&home).with_context(|| format!("{} cannot be made", home.display()))?;
     let lock = File::create(home.join("lock"))?;
@@ -33,16 +36,23 @@ pub fn run(state: &Path) -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
         anyhow::bail!("this build of sandboxes needs root: start innkeeper as root");
     }
+    crate::sys::caps::keep_over_id_changes().context("capabilities cannot be kept")?;
     // Before there are threads, since the spawner is forked from this process.
     let launched = launch::launch().context("the spawner cannot be started")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let served = runtime.block_on(serve(state, &home, launched));
     drop(lock);
     served
 }
 
 async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow::Result<()> {
-    let launch::Launched { mut child, socket, program } = launched;
+    let launch::Launched {
+        mut child,
+        socket,
+        program,
+    } = launched;
     let name = blake3::hash(state.as_os_str().as_encoded_bytes()).to_hex()[..12].to_owned();
     let groups = Hierarchy::open(&name).context("control groups cannot be used")?;
     groups.sweep();
@@ -95,9 +105,10 @@ fn listen(home: &Path, path: &Path) -> anyhow::Result<UnixListener> {
 }
 
 async fn until_told_or_lost(spawner: Spawner) {
-    let (Ok(mut term), Ok(mut int)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
+    let (Ok(mut term), Ok(mut int)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
         return spawner.lost().await;
     };
     tokio::select! {

@@ -6,9 +6,17 @@ use crate::sandbox::Machine;
 
 /// The facts of a daemon that runs: it has its spawner, its devices and its store already.
 pub fn facts(machine: &Machine) -> Vec<Fact> {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
     vec![
-        fact("kernel", kernel_fits(&release), &release, "use Linux 6.15 or later: layers are mounted by descriptor"),
+        fact(
+            "kernel",
+            kernel_fits(&release),
+            &release,
+            "use Linux 6.15 or later: layers are mounted by descriptor",
+        ),
         fact(
             "limits",
             machine.groups.can_limit(),
@@ -43,7 +51,11 @@ fn id_map(machine: &Machine) -> Fact {
     });
     let mapped = match tried {
         Ok(kit) => match kit.first() {
-            Some(users) => machine.store.mapped(users.as_fd()).map(drop).map_err(|e| e.to_string()),
+            Some(users) => machine
+                .store
+                .mapped(users.as_fd())
+                .map(drop)
+                .map_err(|e| e.to_string()),
             None => Err("no user namespace came back".to_owned()),
         },
         Err(error) => Err(error.to_string()),
@@ -51,17 +63,23 @@ fn id_map(machine: &Machine) -> Fact {
     Fact {
         name: "id_map".to_owned(),
         ok: mapped.is_ok(),
-        detail: mapped.as_ref().map_or_else(Clone::clone, |()| "layers can be id-mapped".to_owned()),
+        detail: mapped
+            .as_ref()
+            .map_or_else(Clone::clone, |()| "layers can be id-mapped".to_owned()),
         advice: match mapped {
             Ok(()) => String::new(),
-            Err(_) => "put the state directory on ext4, xfs or btrfs and allow user namespaces".to_owned(),
+            Err(_) => {
+                "put the state directory on ext4, xfs or btrfs and allow user namespaces".to_owned()
+            }
         },
     }
 }
 
 /// 6.13 for layers by descriptor, 6.15 for clones of detached mounts.
 fn kernel_fits(release: &str) -> bool {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse::<u32>().ok());
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|n| n.parse::<u32>().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 15)
 }
 

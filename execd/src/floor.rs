@@ -96,7 +96,10 @@ fn bare(lower: &str) -> anyhow::Result<()> {
 
 /// The standard library spawns by posix_spawn where nothing special is asked.
 fn spawn() -> anyhow::Result<()> {
-    let status = Command::new("/bin/true").stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+    let status = Command::new("/bin/true")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()?;
     if !status.success() {
         bail!("/bin/true failed");
     }
@@ -115,7 +118,12 @@ fn walk(directory: &str) -> anyhow::Result<()> {
             if name == c"." || name == c".." {
                 continue;
             }
-            statx(&directory, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS)?;
+            statx(
+                &directory,
+                name,
+                AtFlags::SYMLINK_NOFOLLOW,
+                StatxFlags::BASIC_STATS,
+            )?;
             if entry.file_type() == FileType::Directory {
                 open_directories.push(openat(&directory, name, flags, Mode::empty())?);
             }

@@ -38,7 +38,10 @@ example: execd --state /var/lib/innkeeper
 ";
 
 fn main() -> ExitCode {
-    if std::env::args_os().next().is_some_and(|name| name == spawner::launch::NAME) {
+    if std::env::args_os()
+        .next()
+        .is_some_and(|name| name == spawner::launch::NAME)
+    {
         return run_spawner();
     }
     match run() {

@@ -29,7 +29,11 @@ impl Service {
     /// A service over slots; output that memory does not hold goes to unnamed files in
     /// the directory `spill`.
     pub fn new(slots: Arc<Slots>, spill: PathBuf) -> Self {
-        Self { slots, execs: Arc::new(Execs::new(spill)), sessions: Arc::default() }
+        Self {
+            slots,
+            execs: Arc::new(Execs::new(spill)),
+            sessions: Arc::default(),
+        }
     }
 }
 
@@ -49,7 +53,10 @@ impl Execd for Service {
 
     async fn list_slots(&self, _: Request<v1::Empty>) -> Result<Response<v1::SlotList>, Status> {
         let boot_id = self.slots.machine().boot_id.clone();
-        Ok(Response::new(v1::SlotList { slots: self.slots.list(), boot_id }))
+        Ok(Response::new(v1::SlotList {
+            slots: self.slots.list(),
+            boot_id,
+        }))
     }
 
     async fn create_slot(
@@ -57,14 +64,19 @@ impl Execd for Service {
         request: Request<v1::CreateSlotRequest>,
     ) -> Result<Response<v1::SlotInfo>, Status> {
         let request = request.into_inner();
-        self.slots.create(&request.slot, &request.tenant).map(Response::new)
+        self.slots
+            .create(&request.slot, &request.tenant)
+            .map(Response::new)
     }
 
     async fn specialise(
         &self,
         request: Request<v1::SpecialiseRequest>,
     ) -> Result<Response<v1::SpecialiseReply>, Status> {
-        Arc::clone(&self.slots).specialise(request.into_inner()).await.map(Response::new)
+        Arc::clone(&self.slots)
+            .specialise(request.into_inner())
+            .await
+            .map(Response::new)
     }
 
     async fn health(
@@ -83,14 +95,19 @@ impl Execd for Service {
         &self,
         request: Request<v1::ResetRequest>,
     ) -> Result<Response<v1::ResetReply>, Status> {
-        Arc::clone(&self.slots).reset(request.into_inner()).await.map(Response::new)
+        Arc::clone(&self.slots)
+            .reset(request.into_inner())
+            .await
+            .map(Response::new)
     }
 
     async fn destroy_slot(
         &self,
         request: Request<v1::SlotRef>,
     ) -> Result<Response<v1::Empty>, Status> {
-        Arc::clone(&self.slots).destroy(request.into_inner().slot).await?;
+        Arc::clone(&self.slots)
+            .destroy(request.into_inner().slot)
+            .await?;
         Ok(Response::new(v1::Empty {}))
     }
 
@@ -133,15 +150,24 @@ impl Execd for Service {
         sessions::close(self, request).await
     }
 
-    async fn stat(&self, request: Request<v1::PathRequest>) -> Result<Response<v1::FileInfo>, Status> {
+    async fn stat(
+        &self,
+        request: Request<v1::PathRequest>,
+    ) -> Result<Response<v1::FileInfo>, Status> {
         files::stat(self, request).await
     }
 
-    async fn list(&self, request: Request<v1::PathRequest>) -> Result<Response<v1::FileList>, Status> {
+    async fn list(
+        &self,
+        request: Request<v1::PathRequest>,
+    ) -> Result<Response<v1::FileList>, Status> {
         files::list(self, request).await
     }
 
-    async fn remove(&self, request: Request<v1::PathRequest>) -> Result<Response<v1::Empty>, Status> {
+    async fn remove(
+        &self,
+        request: Request<v1::PathRequest>,
+    ) -> Result<Response<v1::Empty>, Status> {
         files::remove(self, request).await
     }
 

@@ -112,7 +112,11 @@ impl Machine {
     /// [`BuildError`]; nothing of the sandbox is left then.
     pub async fn build(&self, plan: Plan) -> Result<Sandbox, BuildError> {
         let name = format!("{}.{}", plan.slot, plan.generation);
-        let mut kit = self.spawner.kit(plan.base, plan.own_network).await?.into_iter();
+        let mut kit = self
+            .spawner
+            .kit(plan.base, plan.own_network)
+            .await?
+            .into_iter();
         let users = kit.next().ok_or(BuildError::Spawn(SpawnError::Lost))?;
         let network = kit.next();
         let mapped = self.store.mapped(users.as_fd())?;
@@ -122,13 +126,27 @@ impl Machine {
             lowers.push(self.store.layer(path)?);
             seen.push(mapped.open(path)?);
         }
-        let upper = Upper::make(&plan.upper, &self.store, &mapped, &name, users.as_fd(), &lowers)?;
+        let upper = Upper::make(
+            &plan.upper,
+            &self.store,
+            &mapped,
+            &name,
+            users.as_fd(),
+            &lowers,
+        )?;
         let overlay = overlay::mount(&seen, &upper, plan.base)?;
-        let dev = self.devices.for_users(users.as_fd()).map_err(step("mounting /dev"))?;
+        let dev = self
+            .devices
+            .for_users(users.as_fd())
+            .map_err(step("mounting /dev"))?;
         let group = Arc::new(
-            self.groups.create(&name, plan.limits).map_err(step("making the control group"))?,
+            self.groups
+                .create(&name, plan.limits)
+                .map_err(step("making the control group"))?,
         );
-        let init = self.start(&plan, &group, &overlay, &dev, &users, network.as_ref()).await;
+        let init = self
+            .start(&plan, &group, &overlay, &dev, &users, network.as_ref())
+            .await;
         let init = match init {
             Ok(init) => init,
             Err(error) => {
@@ -136,8 +154,14 @@ impl Machine {
                 return Err(error);
             }
         };
-        let live =
-            Live::new(&plan.slot, plan.generation, &self.boot_id, plan.defaults, init, group);
+        let live = Live::new(
+            &plan.slot,
+            plan.generation,
+            &self.boot_id,
+            plan.defaults,
+            init,
+            group,
+        );
         Ok(Sandbox {
             live: Arc::new(live),
             overlay,
@@ -158,7 +182,9 @@ impl Machine {
         users: &OwnedFd,
         network: Option<&OwnedFd>,
     ) -> Result<(i32, OwnedFd), BuildError> {
-        let (cgroups, joined) = group.joining(None).map_err(step("opening the control group"))?;
+        let (cgroups, joined) = group
+            .joining(None)
+            .map_err(step("opening the control group"))?;
         let spec = BuildSpec {
             base: plan.base,
             cgroups,

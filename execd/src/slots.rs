@@ -72,7 +72,11 @@ pub struct Slots {
 impl Slots {
     /// No slots yet.
     pub fn new(machine: Arc<Machine>) -> Self {
-        Self { machine, templates: Templates::default(), slots: Mutex::default() }
+        Self {
+            machine,
+            templates: Templates::default(),
+            slots: Mutex::default(),
+        }
     }
 
     /// The spawner of all of them.
@@ -101,9 +105,10 @@ impl Slots {
                 held.pristine.store(false, Ordering::Relaxed);
                 Ok(Arc::clone(&held.sandbox.live))
             }
-            Phase::Busy(what) => {
-                Err(Status::unavailable(format!("slot {} is busy: {what}", sandbox.slot)))
-            }
+            Phase::Busy(what) => Err(Status::unavailable(format!(
+                "slot {} is busy: {what}",
+                sandbox.slot
+            ))),
             Phase::Blank | Phase::Broken(_) => Err(gone(sandbox)),
         }
     }
@@ -124,7 +129,9 @@ impl Slots {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.get(name) {
             if slot.tenant != tenant {
-                return Err(Status::already_exists(format!("slot {name} is another tenant's")));
+                return Err(Status::already_exists(format!(
+                    "slot {name} is another tenant's"
+                )));
             }
             return Ok(slot.info());
         }
@@ -136,7 +143,10 @@ impl Slots {
             name: name.to_owned(),
             tenant: tenant.to_owned(),
             range,
-            state: Mutex::new(State { generation: 0, phase: Phase::Blank }),
+            state: Mutex::new(State {
+                generation: 0,
+                phase: Phase::Blank,
+            }),
         });
         slots.insert(name.to_owned(), Arc::clone(&slot));
         Ok(slot.info())
@@ -163,13 +173,21 @@ impl Slots {
 
     fn slot(&self, name: &str) -> Result<Arc<Slot>, Status> {
         let slots = lock(&self.slots);
-        slots.get(name).cloned().ok_or_else(|| Status::not_found(format!("there is no slot {name}")))
+        slots
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Status::not_found(format!("there is no slot {name}")))
     }
 }
 
 impl Held {
     fn new(sandbox: Sandbox, template: Arc<Template>, services: Vec<Running>) -> Self {
-        Self { sandbox, template, services, pristine: AtomicBool::new(true) }
+        Self {
+            sandbox,
+            template,
+            services,
+            pristine: AtomicBool::new(true),
+        }
     }
 
     fn health(&self) -> Result<(), String> {
@@ -209,7 +227,10 @@ impl Slot {
     fn take(&self, what: &'static str) -> Result<(u64, Phase), Status> {
         let mut state = lock(&self.state);
         if let Phase::Busy(other) = state.phase {
-            return Err(Status::unavailable(format!("slot {} is busy: {other}", self.name)));
+            return Err(Status::unavailable(format!(
+                "slot {} is busy: {other}",
+                self.name
+            )));
         }
         let phase = std::mem::replace(&mut state.phase, Phase::Busy(what));
         Ok((state.generation, phase))
@@ -224,7 +245,10 @@ impl Slot {
 }
 
 fn gone(sandbox: &SandboxRef) -> Status {
-    Status::not_found(format!("sandbox {}.{} has ended", sandbox.slot, sandbox.generation))
+    Status::not_found(format!(
+        "sandbox {}.{} has ended",
+        sandbox.slot, sandbox.generation
+    ))
 }
 
 /// Names become parts of paths.
@@ -234,7 +258,9 @@ pub fn check_name(name: &str, what: &str) -> Result<(), Status> {
         return Ok(());
     }
     let rule = "1 to 80 letters, digits, - and _";
-    Err(Status::invalid_argument(format!("{what} name {name:?} is not allowed: {rule}")))
+    Err(Status::invalid_argument(format!(
+        "{what} name {name:?} is not allowed: {rule}"
+    )))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

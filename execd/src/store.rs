@@ -36,7 +36,9 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The file system cannot map ids.
-    #[error("the file system of the layer store cannot map ids: use ext4, xfs or btrfs on Linux 5.19 or later")]
+    #[error(
+        "the file system of the layer store cannot map ids: use ext4, xfs or btrfs on Linux 5.19 or later"
+    )]
     NoIdMap(#[source] io::Error),
 }
 
@@ -67,8 +69,14 @@ impl Store {
         }
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(root, flags, Mode::empty()).map_err(|e| fail(root)(e.into()))?;
-        let store = Self { root: root.to_owned(), fd };
-        for left in fs::read_dir(root.join("uppers")).map_err(fail(root))?.flatten() {
+        let store = Self {
+            root: root.to_owned(),
+            fd,
+        };
+        for left in fs::read_dir(root.join("uppers"))
+            .map_err(fail(root))?
+            .flatten()
+        {
             store.discard(&left.path());
         }
         Ok(store)
@@ -131,6 +139,8 @@ pub fn layer_path(layer: &str) -> String {
 fn open_beneath(root: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, StoreError> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    rustix::fs::openat2(root, path, flags, Mode::empty(), how)
-        .map_err(|e| StoreError::NoLayer { layer: path.to_owned(), source: e.into() })
+    rustix::fs::openat2(root, path, flags, Mode::empty(), how).map_err(|e| StoreError::NoLayer {
+        layer: path.to_owned(),
+        source: e.into(),
+    })
 }

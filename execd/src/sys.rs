@@ -15,5 +15,9 @@ use std::io;
 
 /// The result of a libc call that answers -1 and errno.
 pub(crate) fn check(result: i64) -> io::Result<i64> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }

@@ -131,7 +131,12 @@ pub fn marks(lowers: &[OwnedFd]) -> std::io::Result<Vec<Mark>> {
         .iter()
         .map(|fd| {
             let stat = rustix::fs::fstat(fd)?;
-            Ok((stat.st_dev as u64, stat.st_ino as u64, stat.st_ctime as i64, stat.st_ctime_nsec as i64))
+            Ok((
+                stat.st_dev as u64,
+                stat.st_ino as u64,
+                stat.st_ctime as i64,
+                stat.st_ctime_nsec as i64,
+            ))
         })
         .collect()
 }
@@ -146,13 +151,21 @@ fn own_network(network: Network) -> bool {
 fn defaults(spec: &TemplateSpec) -> Defaults {
     Defaults {
         env: spec.env.iter().map(|v| v.to_vec()).collect(),
-        workdir: if spec.workdir.is_empty() { b"/".to_vec() } else { spec.workdir.clone().into_bytes() },
+        workdir: if spec.workdir.is_empty() {
+            b"/".to_vec()
+        } else {
+            spec.workdir.clone().into_bytes()
+        },
         user: spec.user.clone(),
     }
 }
 
 fn image_lowers(spec: &TemplateSpec) -> Vec<String> {
-    spec.layers.iter().rev().map(|layer| layer_path(layer)).collect()
+    spec.layers
+        .iter()
+        .rev()
+        .map(|layer| layer_path(layer))
+        .collect()
 }
 
 /// Processes and threads of a sandbox that asks for no limit of its own: a fork bomb must
@@ -184,8 +197,15 @@ fn upper_kind(spec: &TemplateSpec) -> Result<upper::Kind, TemplateError> {
     } else {
         (machine_memory() / 2).min(MEMORY_UPPER)
     };
-    let wanted = if r.disk_bytes == 0 { room } else { r.disk_bytes };
-    let memory = upper::Kind::Memory { bytes: wanted, inodes };
+    let wanted = if r.disk_bytes == 0 {
+        room
+    } else {
+        r.disk_bytes
+    };
+    let memory = upper::Kind::Memory {
+        bytes: wanted,
+        inodes,
+    };
     let fits = wanted > 0 && wanted <= room;
     match spec.upper() {
         UpperKind::Disk => Ok(upper::Kind::Disk),

@@ -23,7 +23,9 @@ pub async fn end(live: &Live, limit: Duration) -> Result<(), String> {
 /// # Errors
 /// When the kernel refuses.
 pub fn kill(live: &Live) -> Result<(), String> {
-    live.group().kill().map_err(|e| format!("the group of {} cannot be killed: {e}", live.sandbox))?;
+    live.group()
+        .kill()
+        .map_err(|e| format!("the group of {} cannot be killed: {e}", live.sandbox))?;
     // Already dead is as good.
     let _ = process::signal(live.init(), libc::SIGKILL);
     Ok(())
@@ -35,13 +37,23 @@ pub fn kill(live: &Live) -> Result<(), String> {
 /// A sentence when something is left at the end of `limit`.
 pub async fn empty(live: &Live, limit: Duration) -> Result<(), String> {
     let all = async {
-        let pidfd = live.init().try_clone_to_owned().map_err(|e| e.to_string())?;
+        let pidfd = live
+            .init()
+            .try_clone_to_owned()
+            .map_err(|e| e.to_string())?;
         let watched = watch::watch(pidfd, Interest::READABLE).map_err(|e| e.to_string())?;
-        watched.readable().await.map_err(|e| e.to_string())?.retain_ready();
+        watched
+            .readable()
+            .await
+            .map_err(|e| e.to_string())?
+            .retain_ready();
         live.group().empty().await.map_err(|e| e.to_string())
     };
     match tokio::time::timeout(limit, all).await {
         Ok(done) => done,
-        Err(_) => Err(format!("processes of {} are left {limit:?} after they were killed", live.sandbox)),
+        Err(_) => Err(format!(
+            "processes of {} are left {limit:?} after they were killed",
+            live.sandbox
+        )),
     }
 }

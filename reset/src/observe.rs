@@ -6,12 +6,14 @@
 //! host's /proc. Both take descriptors, never a path of the guest's tree.
 
 mod inside;
+mod listeners;
 mod proc_dir;
 mod process;
+mod programs;
 
 pub use inside::{InsideScope, InsideView, inside, message_queues};
 pub use proc_dir::{ObserveError, ProcDir, pids};
-pub use process::process;
+pub use process::{own_init, process};
 
 use std::collections::BTreeMap;
 

@@ -40,7 +40,12 @@ impl Group {
         limits: Limits,
         limits_in_v2: bool,
     ) -> io::Result<Self> {
-        let group = Self { unified, v1, limits_in_v2, execs: AtomicU64::new(0) };
+        let group = Self {
+            unified,
+            v1,
+            limits_in_v2,
+            execs: AtomicU64::new(0),
+        };
         let made = group.make(limits);
         if made.is_err() {
             group.remove();
@@ -53,7 +58,10 @@ impl Group {
         if self.limits_in_v2 {
             let set = |file: &str, value: String| fs::write(self.unified.join(file), value);
             if limits.cpu_millis > 0 {
-                set("cpu.max", format!("{} {PERIOD}", limits.cpu_millis * PERIOD / 1000))?;
+                set(
+                    "cpu.max",
+                    format!("{} {PERIOD}", limits.cpu_millis * PERIOD / 1000),
+                )?;
             }
             if limits.memory_bytes > 0 {
                 set("memory.max", limits.memory_bytes.to_string())?;
@@ -97,7 +105,13 @@ impl Group {
             let tasks = File::options().write(true).open(directory.join("tasks"))?;
             fds.push(tasks.into());
         }
-        Ok((Cgroups { v2: true, v1: self.v1.len() }, fds))
+        Ok((
+            Cgroups {
+                v2: true,
+                v1: self.v1.len(),
+            },
+            fds,
+        ))
     }
 
     /// Kills every process in it.
@@ -149,8 +163,11 @@ impl Group {
     /// When a file cannot be read.
     pub fn limits(&self) -> io::Result<Vec<(String, String)>> {
         let mut out = Vec::new();
-        let v2: &[&str] =
-            if self.limits_in_v2 { &["cpu.max", "memory.max", "pids.max"] } else { &[] };
+        let v2: &[&str] = if self.limits_in_v2 {
+            &["cpu.max", "memory.max", "pids.max"]
+        } else {
+            &[]
+        };
         for file in v2 {
             out.push(((*file).to_owned(), read(self.unified.join(file))?));
         }

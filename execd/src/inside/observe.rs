@@ -36,14 +36,23 @@ pub(super) fn run(call: Observe) -> Answer {
 
 fn look(call: Observe) -> Result<InsideView, String> {
     let open = |path: &str| -> Result<OwnedFd, String> {
-        File::open(path).map(OwnedFd::from).map_err(|e| format!("{path} cannot be opened: {e}"))
+        File::open(path)
+            .map(OwnedFd::from)
+            .map_err(|e| format!("{path} cannot be opened: {e}"))
     };
     let proc = ProcDir::new(open("/proc")?).map_err(|e| e.to_string())?;
     let queues = open("/dev/mqueue")?;
     let scope = InsideScope {
-        ids: IdMap { base: call.base, count: crate::spawner::build::IDS },
+        ids: IdMap {
+            base: call.base,
+            count: crate::spawner::build::IDS,
+        },
         entered_user_namespace: true,
-        network: if call.own_network { Scope::Own } else { Scope::Shared },
+        network: if call.own_network {
+            Scope::Own
+        } else {
+            Scope::Shared
+        },
     };
     observe::inside(&proc, queues.as_fd(), scope).map_err(|e| e.to_string())
 }
@@ -71,7 +80,9 @@ fn try_probe(call: &Probe) -> Result<(), String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, call.port));
     let text = |e: std::io::Error| format!("port {}: {e}", call.port);
     let mut stream = TcpStream::connect_timeout(&address, PROBE).map_err(text)?;
-    let Some(path) = &call.path else { return Ok(()) };
+    let Some(path) = &call.path else {
+        return Ok(());
+    };
     stream.set_read_timeout(Some(PROBE)).map_err(text)?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(text)?;
@@ -79,6 +90,10 @@ fn try_probe(call: &Probe) -> Result<(), String> {
     stream.read_exact(&mut status).map_err(text)?;
     match &status[9..10] {
         b"2" | b"3" => Ok(()),
-        _ => Err(format!("port {} answered {}", call.port, String::from_utf8_lossy(&status))),
+        _ => Err(format!(
+            "port {} answered {}",
+            call.port,
+            String::from_utf8_lossy(&status)
+        )),
     }
 }

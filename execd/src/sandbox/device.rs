@@ -42,7 +42,13 @@ impl Devices {
         let tree = fs.mount(NOSUID | NOEXEC)?;
         for (name, major, minor) in NODES {
             let mode = Mode::from_raw_mode(0o666);
-            mknodat(&tree, name, FileType::CharacterDevice, mode, makedev(major, minor))?;
+            mknodat(
+                &tree,
+                name,
+                FileType::CharacterDevice,
+                mode,
+                makedev(major, minor),
+            )?;
             rustix::fs::chmodat(&tree, name, mode, rustix::fs::AtFlags::empty())?;
         }
         for (name, target) in LINKS {

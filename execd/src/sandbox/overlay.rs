@@ -17,7 +17,8 @@ pub(super) fn mount(lowers: &[OwnedFd], upper: &Upper, base: u32) -> Result<Owne
     for lower in lowers {
         fs.set_fd(c"lowerdir+", lower.as_fd()).map_err(&fail)?;
     }
-    fs.set_fd(c"upperdir", upper.mapped.as_fd()).map_err(&fail)?;
+    fs.set_fd(c"upperdir", upper.mapped.as_fd())
+        .map_err(&fail)?;
     fs.set_fd(c"workdir", upper.work.as_fd()).map_err(&fail)?;
     fs.set(c"redirect_dir", "on").map_err(&fail)?;
     if upper.is_volatile() {

@@ -33,8 +33,10 @@ pub struct Upper {
     pub(super) work: OwnedFd,
     /// For reading: unmapped, so with the ids of the guest.
     raw: OwnedFd,
-    /// Keeps a tmpfs alive until it is dropped, behind the path.
-    _mount: Option<OwnedFd>,
+    /// The tmpfs and its mapped clone. A detached mount is dissolved when its descriptor
+    /// closes, and then no overlay takes it; later they keep the tmpfs alive until it is
+    /// dropped, behind the path.
+    _mounts: Option<[OwnedFd; 2]>,
     volatile: bool,
 }
 
@@ -51,9 +53,8 @@ impl Upper {
     ) -> Result<Self, BuildError> {
         // An image may come without mount points; a prepared layer has them.
         let upper = match kind {
-            Kind::Memory { bytes, inodes } => {
-                Self::in_memory(*bytes, *inodes, users, lowers).map_err(step("making the upper in memory"))
-            }
+            Kind::Memory { bytes, inodes } => Self::in_memory(*bytes, *inodes, users, lowers)
+                .map_err(step("making the upper in memory")),
             Kind::Disk => Self::on_disk(store, mapped, name, lowers),
         }?;
         make_mount_points(upper.raw(), lowers).map_err(step("making mount points"))?;
@@ -80,7 +81,7 @@ impl Upper {
             mapped: open_directory(clone.as_fd(), "u")?,
             work: open_directory(clone.as_fd(), "w")?,
             raw,
-            _mount: Some(tree),
+            _mounts: Some([tree, clone]),
             volatile: false,
         })
     }
@@ -104,7 +105,7 @@ impl Upper {
             mapped: mapped.open(&format!("uppers/{name}/u"))?,
             work: mapped.open(&format!("uppers/{name}/w"))?,
             raw,
-            _mount: None,
+            _mounts: None,
             volatile: true,
         })
     }
@@ -153,8 +154,14 @@ fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
         rustix::fs::fsetxattr(to, name, &value[..n], rustix::fs::XattrFlags::empty())?;
     }
     let times = Timestamps {
-        last_access: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },
-        last_modification: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },
+        last_access: Timespec {
+            tv_sec: stat.st_mtime as _,
+            tv_nsec: stat.st_mtime_nsec as _,
+        },
+        last_modification: Timespec {
+            tv_sec: stat.st_mtime as _,
+            tv_nsec: stat.st_mtime_nsec as _,
+        },
     };
     rustix::fs::futimens(to, &times)?;
     Ok(())

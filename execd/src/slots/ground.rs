@@ -40,11 +40,17 @@ impl SlotGround {
     /// What stands in the slot after a clean verdict.
     pub(super) fn into_held(mut self) -> Option<Held> {
         let sandbox = self.new.take()?;
-        Some(Held::new(sandbox, Arc::clone(&self.template), std::mem::take(&mut self.services)))
+        Some(Held::new(
+            sandbox,
+            Arc::clone(&self.template),
+            std::mem::take(&mut self.services),
+        ))
     }
 
     fn built(&self) -> Result<&Sandbox, Fault> {
-        self.new.as_ref().ok_or_else(|| Fault("no sandbox has been built".to_owned()))
+        self.new
+            .as_ref()
+            .ok_or_else(|| Fault("no sandbox has been built".to_owned()))
     }
 }
 
@@ -61,12 +67,17 @@ impl Ground for SlotGround {
     }
 
     fn kill(&mut self, _by: Instant) -> Result<(), Fault> {
-        self.old.as_ref().map_or(Ok(()), |old| wait::kill(&old.live)).map_err(Fault)
+        self.old
+            .as_ref()
+            .map_or(Ok(()), |old| wait::kill(&old.live))
+            .map_err(Fault)
     }
 
     fn await_empty(&mut self, by: Instant) -> Result<(), Fault> {
         let Some(old) = &self.old else { return Ok(()) };
-        self.runtime.block_on(wait::empty(&old.live, left(by))).map_err(Fault)
+        self.runtime
+            .block_on(wait::empty(&old.live, left(by)))
+            .map_err(Fault)
     }
 
     fn drop_namespaces(&mut self, _by: Instant) -> Result<(), Fault> {
@@ -95,9 +106,9 @@ impl Ground for SlotGround {
             limits: template.limits(),
             defaults: template.defaults(),
         };
-        let built = self.runtime.block_on(async {
-            tokio::time::timeout(left(by), self.machine.build(plan)).await
-        });
+        let built = self
+            .runtime
+            .block_on(async { tokio::time::timeout(left(by), self.machine.build(plan)).await });
         match built {
             Ok(Ok(sandbox)) => self.new = Some(sandbox),
             Ok(Err(error)) => return Err(Fault::of(&error)),
@@ -116,9 +127,13 @@ impl Ground for SlotGround {
         let merged = sandbox.overlay.as_fd();
         let report = match depth {
             Depth::Swap => files::upper(sandbox.upper.raw(), None, tree, &within(0), NAMED),
-            Depth::Walk => {
-                files::walk(merged, tree, Some(Trust::ReadOnlyLower), &within(sandbox.base), NAMED)
-            }
+            Depth::Walk => files::walk(
+                merged,
+                tree,
+                Some(Trust::ReadOnlyLower),
+                &within(sandbox.base),
+                NAMED,
+            ),
             Depth::Full => files::full(merged, tree, &within(sandbox.base), NAMED),
         };
         report.map_err(|e| Fault::of(&e))
@@ -166,7 +181,11 @@ pub(super) fn end_in_background(machine: Arc<Machine>, sandbox: Sandbox) {
 /// Kills a sandbox, waits until nothing is left, and gives it up.
 pub(super) async fn end(machine: &Machine, sandbox: Sandbox) {
     while let Err(reason) = wait::end(&sandbox.live, std::time::Duration::from_secs(10)).await {
-        tracing::warn!(sandbox = sandbox.live.sandbox, reason, "a killed sandbox is not gone yet");
+        tracing::warn!(
+            sandbox = sandbox.live.sandbox,
+            reason,
+            "a killed sandbox is not gone yet"
+        );
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
     machine.dispose(sandbox);

@@ -35,7 +35,9 @@ impl Slots {
 
     async fn specialise_now(&self, request: SpecialiseRequest) -> Result<SpecialiseReply, Status> {
         let started = Instant::now();
-        let spec = request.template.ok_or_else(|| Status::invalid_argument("no template given"))?;
+        let spec = request
+            .template
+            .ok_or_else(|| Status::invalid_argument("no template given"))?;
         check_name(&spec.key, "template key")?;
         for layer in &spec.layers {
             check_name(layer, "layer")?;
@@ -52,7 +54,15 @@ impl Slots {
             Phase::Blank | Phase::Broken(_) => {}
             Phase::Busy(_) => return Err(Status::internal("a busy slot was taken")),
         }
-        let made = self.make(&slot, &spec, generation, &request.expected_files, request.may_prepare).await;
+        let made = self
+            .make(
+                &slot,
+                &spec,
+                generation,
+                &request.expected_files,
+                request.may_prepare,
+            )
+            .await;
         match made {
             Ok((held, first)) => {
                 let generation = held.sandbox.live.generation;
@@ -79,8 +89,11 @@ impl Slots {
     ) -> Result<(Held, bool), Status> {
         let mut made = None;
         let make = async || {
-            let First { template, sandbox, services } =
-                first_ready(&self.machine, spec, &slot.name, generation + 1, slot.base()).await?;
+            let First {
+                template,
+                sandbox,
+                services,
+            } = first_ready(&self.machine, spec, &slot.name, generation + 1, slot.base()).await?;
             made = Some((sandbox, services));
             Ok(template)
         };
@@ -102,14 +115,16 @@ impl Slots {
         if let Some((sandbox, services)) = made {
             return Ok((Held::new(sandbox, template, services), true));
         }
-        let (verdict, ground) =
-            self.put_back(slot, template, None, generation + 1, Depth::Swap).await?;
+        let (verdict, ground) = self
+            .put_back(slot, template, None, generation + 1, Depth::Swap)
+            .await?;
         match (verdict, ground.into_held()) {
             (Verdict::Clean(_), Some(held)) => Ok((held, false)),
             (Verdict::Clean(_), None) => Err(Status::internal("nothing was built")),
-            (Verdict::Tainted(tainted), _) => {
-                Err(Status::aborted(format!("a fresh sandbox differs: {}", tainted.cause)))
-            }
+            (Verdict::Tainted(tainted), _) => Err(Status::aborted(format!(
+                "a fresh sandbox differs: {}",
+                tainted.cause
+            ))),
         }
     }
 
@@ -129,7 +144,9 @@ impl Slots {
             WireDepth::Walk => Depth::Walk,
             WireDepth::Full => Depth::Full,
         };
-        let sandbox = request.sandbox.ok_or_else(|| Status::invalid_argument("no sandbox given"))?;
+        let sandbox = request
+            .sandbox
+            .ok_or_else(|| Status::invalid_argument("no sandbox given"))?;
         let slot = self.slot(&sandbox.slot)?;
         let (held, generation) = take_ready(&slot, &sandbox, "resetting")?;
         let template = Arc::clone(&held.template);
@@ -147,16 +164,29 @@ impl Slots {
         if let Some(cause) = refusal {
             end(&self.machine, held.sandbox).await;
             slot.put(generation + 1, Phase::Blank);
-            return Ok(tainted_reply(&template.baseline, generation + 1, cause, started));
+            return Ok(tainted_reply(
+                &template.baseline,
+                generation + 1,
+                cause,
+                started,
+            ));
         }
-        let (verdict, ground) =
-            match self.put_back(&slot, Arc::clone(&template), Some(held.sandbox), generation + 1, depth).await {
-                Ok(done) => done,
-                Err(status) => {
-                    slot.put(generation + 1, Phase::Broken(status.message().to_owned()));
-                    return Err(status);
-                }
-            };
+        let (verdict, ground) = match self
+            .put_back(
+                &slot,
+                Arc::clone(&template),
+                Some(held.sandbox),
+                generation + 1,
+                depth,
+            )
+            .await
+        {
+            Ok(done) => done,
+            Err(status) => {
+                slot.put(generation + 1, Phase::Broken(status.message().to_owned()));
+                return Err(status);
+            }
+        };
         let held = ground.into_held();
         let reply = reset_reply(&template.baseline, &verdict, generation + 1, started);
         match (verdict.is_clean(), held) {
@@ -187,7 +217,11 @@ impl Slots {
             services: Vec::new(),
         };
         tokio::task::spawn_blocking(move || {
-            let plan = Plan { baseline: &template.baseline, depth, deadlines: Deadlines::default() };
+            let plan = Plan {
+                baseline: &template.baseline,
+                depth,
+                deadlines: Deadlines::default(),
+            };
             (layered::reset(&mut ground, &plan), ground)
         })
         .await
@@ -201,7 +235,9 @@ impl Slots {
     /// `UNAVAILABLE` while an operation has it.
     pub async fn destroy(self: Arc<Self>, name: String) -> Result<(), Status> {
         detached(async move {
-            let Ok(slot) = self.slot(&name) else { return Ok(()) };
+            let Ok(slot) = self.slot(&name) else {
+                return Ok(());
+            };
             let (generation, phase) = slot.take("destroying")?;
             if let Phase::Ready(held) = phase {
                 end(&self.machine, held.sandbox).await;
@@ -217,7 +253,11 @@ impl Slots {
     pub async fn destroy_all(self: Arc<Self>) {
         for info in self.list() {
             if let Err(status) = Arc::clone(&self).destroy(info.slot.clone()).await {
-                tracing::warn!(slot = info.slot, reason = status.message(), "a slot was left");
+                tracing::warn!(
+                    slot = info.slot,
+                    reason = status.message(),
+                    "a slot was left"
+                );
             }
         }
     }
@@ -257,9 +297,9 @@ fn status_of(error: &TemplateError) -> Status {
     match error {
         TemplateError::Invalid(_) => Status::invalid_argument(text),
         TemplateError::NotPrepared { .. } => Status::failed_precondition(text),
-        TemplateError::Prepare { .. } | TemplateError::BaseCommit(_) | TemplateError::Service { .. } => {
-            Status::out_of_range(text)
-        }
+        TemplateError::Prepare { .. }
+        | TemplateError::BaseCommit(_)
+        | TemplateError::Service { .. } => Status::out_of_range(text),
         TemplateError::Build(_) | TemplateError::Capture(_) | TemplateError::Store(_) => {
             Status::internal(text)
         }
@@ -267,11 +307,18 @@ fn status_of(error: &TemplateError) -> Status {
 }
 
 fn files_digest(baseline: &Baseline) -> String {
-    let files = baseline.components.get(&innkeeper_reset::components::Component::Files);
+    let files = baseline
+        .components
+        .get(&innkeeper_reset::components::Component::Files);
     files.map(ToString::to_string).unwrap_or_default()
 }
 
-fn reply_for(template: &Template, generation: u64, first: bool, started: Instant) -> SpecialiseReply {
+fn reply_for(
+    template: &Template,
+    generation: u64,
+    first: bool,
+    started: Instant,
+) -> SpecialiseReply {
     SpecialiseReply {
         generation,
         first,
@@ -300,7 +347,12 @@ fn components(baseline: &Baseline, now: impl Fn(String) -> String) -> Vec<Compon
         .collect()
 }
 
-fn tainted_reply(baseline: &Baseline, generation: u64, cause: String, started: Instant) -> ResetReply {
+fn tainted_reply(
+    baseline: &Baseline,
+    generation: u64,
+    cause: String,
+    started: Instant,
+) -> ResetReply {
     ResetReply {
         clean: false,
         generation,
@@ -312,7 +364,12 @@ fn tainted_reply(baseline: &Baseline, generation: u64, cause: String, started: I
     }
 }
 
-fn reset_reply(baseline: &Baseline, verdict: &Verdict, generation: u64, started: Instant) -> ResetReply {
+fn reset_reply(
+    baseline: &Baseline,
+    verdict: &Verdict,
+    generation: u64,
+    started: Instant,
+) -> ResetReply {
     match verdict {
         Verdict::Clean(clean) => ResetReply {
             clean: true,
@@ -327,7 +384,10 @@ fn reset_reply(baseline: &Baseline, verdict: &Verdict, generation: u64, started:
         Verdict::Tainted(tainted) => {
             let mut reply = tainted_reply(baseline, generation, tainted.cause.to_string(), started);
             for component in &mut reply.components {
-                let seen = tainted.digests.iter().find(|(c, _)| c.name() == component.name);
+                let seen = tainted
+                    .digests
+                    .iter()
+                    .find(|(c, _)| c.name() == component.name);
                 component.digest = seen.map(|(_, d)| d.to_string()).unwrap_or_default();
                 component.equal = component.digest == component.baseline;
             }

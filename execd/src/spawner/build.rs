@@ -75,7 +75,8 @@ fn kit_parent(
     hear("making a user namespace")?;
     let map = format!("0 {base} {IDS}\n");
     for file in ["uid_map", "gid_map"] {
-        write_at(proc, &format!("{pid}/{file}"), map.as_bytes()).map_err(Failure::at("mapping ids"))?;
+        write_at(proc, &format!("{pid}/{file}"), map.as_bytes())
+            .map_err(Failure::at("mapping ids"))?;
     }
     channel::send(channel, b"m", &[]).map_err(Failure::at("mapping ids"))?;
     hear("making a network namespace")?;
@@ -84,8 +85,13 @@ fn kit_parent(
         .iter()
         .map(|kind| {
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-            rustix::fs::openat(proc, format!("{pid}/ns/{kind}"), flags, rustix::fs::Mode::empty())
-                .map_err(|e| Failure::at("opening a namespace")(e.into()))
+            rustix::fs::openat(
+                proc,
+                format!("{pid}/ns/{kind}"),
+                flags,
+                rustix::fs::Mode::empty(),
+            )
+            .map_err(|e| Failure::at("opening a namespace")(e.into()))
         })
         .collect()
 }
@@ -104,7 +110,10 @@ pub fn build(
     filter: &Filter,
 ) -> Result<(i32, OwnedFd), Failure> {
     if fds.len() != spec.descriptors() {
-        return Err(Failure::new("receiving the descriptors of a build", libc::EBADMSG));
+        return Err(Failure::new(
+            "receiving the descriptors of a build",
+            libc::EBADMSG,
+        ));
     }
     let groups = &fds[3 + usize::from(spec.network)..];
     let v2 = spec.cgroups.v2.then(|| groups[0].as_fd());
@@ -157,7 +166,10 @@ fn hear(channel: BorrowedFd<'_>) -> Result<(), Failure> {
 fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Result<(), Failure> {
     process::set_dumpable(false).map_err(Failure::at("closing pid 1 to tracing"))?;
     let [overlay, dev, users, rest @ ..] = fds else {
-        return Err(Failure::new("receiving the descriptors of a build", libc::EBADMSG));
+        return Err(Failure::new(
+            "receiving the descriptors of a build",
+            libc::EBADMSG,
+        ));
     };
     let (network, groups) = rest.split_at(usize::from(spec.network));
     join(&groups[usize::from(spec.cgroups.v2)..])?;
@@ -192,7 +204,9 @@ pub(super) fn join(tasks: &[OwnedFd]) -> Result<(), Failure> {
 
 /// The filter first, while CAP_SYS_ADMIN in the user namespace is still there.
 pub(super) fn drop_rights(filter: &Filter) -> Result<(), Failure> {
-    filter.install().map_err(Failure::at("installing the system call filter"))?;
+    filter
+        .install()
+        .map_err(Failure::at("installing the system call filter"))?;
     caps::bound(caps::DOCKER).map_err(Failure::at("bounding capabilities"))?;
     caps::set(caps::DOCKER).map_err(Failure::at("setting capabilities"))
 }

@@ -78,7 +78,10 @@ pub enum SpawnError {
 
 impl From<io::Error> for SpawnError {
     fn from(source: io::Error) -> Self {
-        Self::Step { step: "preparing a command".to_owned(), source }
+        Self::Step {
+            step: "preparing a command".to_owned(),
+            source,
+        }
     }
 }
 
@@ -117,7 +120,9 @@ impl Spawner {
             lost: watch::Sender::new(false),
         });
         let reader = Arc::clone(&inner);
-        std::thread::Builder::new().name("spawner".to_owned()).spawn(move || reader.read())?;
+        std::thread::Builder::new()
+            .name("spawner".to_owned())
+            .spawn(move || reader.read())?;
         Ok(Self(inner))
     }
 
@@ -181,9 +186,12 @@ impl Spawner {
         let (reply, fds, exit) = self.ask(&Request::Exec(message), &fds).await?;
         let mut fds = fds.into_iter();
         match (reply, fds.next()) {
-            (Reply::Running { guest_pid, .. }, Some(pidfd)) => {
-                Ok(Started { guest_pid, pidfd, terminal: fds.next(), exit })
-            }
+            (Reply::Running { guest_pid, .. }, Some(pidfd)) => Ok(Started {
+                guest_pid,
+                pidfd,
+                terminal: fds.next(),
+                exit,
+            }),
             _ => Err(unexpected("running a command")),
         }
     }
@@ -200,20 +208,30 @@ impl Spawner {
         descriptors: Vec<OwnedFd>,
     ) -> Result<inside::Answer, SpawnError> {
         let joined = join(live, None)?;
-        let step = |source| SpawnError::Step { step: "making a channel".to_owned(), source };
+        let step = |source| SpawnError::Step {
+            step: "making a channel".to_owned(),
+            source,
+        };
         let (ours, theirs) = channel::pair().map_err(step)?;
-        let message =
-            CallMessage { cgroups: joined.cgroups, call, descriptors: descriptors.len() };
+        let message = CallMessage {
+            cgroups: joined.cgroups,
+            call,
+            descriptors: descriptors.len(),
+        };
         let mut fds = joined.descriptors(live);
         fds.push(theirs.as_fd());
         fds.extend(descriptors.iter().map(AsFd::as_fd));
-        self.ask(&Request::Call(message), &fds).await?;
+        let (_, _, exit) = self.ask(&Request::Call(message), &fds).await?;
         drop(fds);
         drop((theirs, descriptors));
         let answer = tokio::task::spawn_blocking(move || wire::receive(ours.as_fd()));
         tokio::select! {
             answer = answer => match answer {
-                Ok(Ok(Some((_, answer, _)))) => Ok(answer),
+                Ok(Ok(Some((_, answer, _)))) => {
+                    // Gone before the answer is used, or an observation would see it.
+                    let _ = exit.await;
+                    Ok(answer)
+                }
                 _ => Err(SpawnError::Gone { sandbox: live.sandbox.clone() }),
             },
             () = live.fenced().cancelled_owned() => {
@@ -233,12 +251,20 @@ impl Spawner {
         };
         if let Err(source) = sent {
             lock(&self.0.waiting).remove(&id);
-            return Err(SpawnError::Step { step: "asking the spawner".to_owned(), source });
+            return Err(SpawnError::Step {
+                step: "asking the spawner".to_owned(),
+                source,
+            });
         }
         match answered.await {
-            Ok((Reply::Failed { step, errno, exit_code }, _)) => {
-                Err(failed(step, errno, exit_code))
-            }
+            Ok((
+                Reply::Failed {
+                    step,
+                    errno,
+                    exit_code,
+                },
+                _,
+            )) => Err(failed(step, errno, exit_code)),
             Ok((reply, fds)) => Ok((reply, fds, exit)),
             Err(_) => Err(SpawnError::Lost),
         }
@@ -276,13 +302,17 @@ struct Joined {
 
 impl Joined {
     fn descriptors<'a>(&'a self, live: &'a Live) -> Vec<BorrowedFd<'a>> {
-        std::iter::once(live.init()).chain(self.groups.iter().map(AsFd::as_fd)).collect()
+        std::iter::once(live.init())
+            .chain(self.groups.iter().map(AsFd::as_fd))
+            .collect()
     }
 }
 
 fn join(live: &Live, group: Option<&ExecGroup>) -> Result<Joined, SpawnError> {
     if live.fenced().is_cancelled() {
-        return Err(SpawnError::Gone { sandbox: live.sandbox.clone() });
+        return Err(SpawnError::Gone {
+            sandbox: live.sandbox.clone(),
+        });
     }
     let (cgroups, groups) = live.joining(group).map_err(|source| SpawnError::Step {
         step: "opening the sandbox's cgroups".to_owned(),
@@ -301,8 +331,15 @@ fn failed(step: String, errno: i32, exit_code: i32) -> SpawnError {
         return SpawnError::Step { step, source };
     }
     let reason = io::Error::from_raw_os_error(errno).to_string();
-    let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
-    SpawnError::NotStarted { exit_code, message: format!("{step}: {reason}") }
+    let reason = reason
+        .split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_lowercase();
+    SpawnError::NotStarted {
+        exit_code,
+        message: format!("{step}: {reason}"),
+    }
 }
 
 fn unexpected(step: &str) -> SpawnError {

@@ -64,7 +64,9 @@ impl Entrant {
             match channel::receive_all(self.channel.as_fd(), &mut head, &mut fds) {
                 // Closed: by exec, or by an end that said nothing.
                 Ok(false) => return Some(self.closed()),
-                Err(error) => return Some(News::Failed(Failure::at("entering the sandbox")(error))),
+                Err(error) => {
+                    return Some(News::Failed(Failure::at("entering the sandbox")(error)));
+                }
                 Ok(true) => {}
             }
             let number = i32::from_le_bytes([head[1], head[2], head[3], head[4]]);
@@ -88,7 +90,10 @@ impl Entrant {
 
     fn closed(&mut self) -> News {
         let Some(pid) = self.command.filter(|_| self.guest_pid != 0) else {
-            return News::Failed(Failure::new("entering the sandbox: it has ended", libc::ESRCH));
+            return News::Failed(Failure::new(
+                "entering the sandbox: it has ended",
+                libc::ESRCH,
+            ));
         };
         match process::pidfd(pid) {
             Ok(pidfd) => News::Running {
@@ -105,7 +110,10 @@ impl Entrant {
 fn readable(fd: BorrowedFd<'_>) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut watched = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     poll(&mut watched, Some(&now)).is_ok_and(|n| n > 0)
 }
 
@@ -157,7 +165,10 @@ fn enter(
     inside: impl FnOnce(BorrowedFd<'_>, Vec<OwnedFd>) -> Failure,
 ) -> Result<Entrant, Failure> {
     if fds.len() <= cgroups.count() {
-        return Err(Failure::new("receiving the descriptors of a command", libc::EBADMSG));
+        return Err(Failure::new(
+            "receiving the descriptors of a command",
+            libc::EBADMSG,
+        ));
     }
     let rest = fds.split_off(1 + cgroups.count());
     let groups = fds.split_off(1);
@@ -168,9 +179,12 @@ fn enter(
     #[allow(unsafe_code)]
     let fork = unsafe { process::fork(0, v2) }.map_err(Failure::at("forking into the cgroup"))?;
     match fork {
-        Fork::Parent { .. } => {
-            Ok(Entrant { channel: ours, command: None, guest_pid: 0, terminal: None })
-        }
+        Fork::Parent { .. } => Ok(Entrant {
+            channel: ours,
+            command: None,
+            guest_pid: 0,
+            terminal: None,
+        }),
         Fork::Child => {
             drop(ours);
             let tasks = &groups[usize::from(cgroups.v2)..];

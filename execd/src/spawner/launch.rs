@@ -37,5 +37,9 @@ pub fn launch() -> io::Result<Launched> {
         .stdout(Stdio::null())
         .stderr(Stdio::inherit())
         .spawn()?;
-    Ok(Launched { child, socket: ours, program })
+    Ok(Launched {
+        child,
+        socket: ours,
+        program,
+    })
 }

@@ -35,7 +35,11 @@ pub enum Reply {
     /// A command ended: the raw wait status.
     Exited { status: i32 },
     /// The request failed at this step, with this errno where there is one.
-    Failed { step: String, errno: i32, exit_code: i32 },
+    Failed {
+        step: String,
+        errno: i32,
+        exit_code: i32,
+    },
 }
 
 /// How many cgroup descriptors go with a request: the cgroup v2 directory first (where

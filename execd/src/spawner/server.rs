@@ -36,16 +36,30 @@ pub fn start() -> io::Result<()> {
     let null = std::fs::File::open("/dev/null")?;
     process::move_to(null.as_fd(), 0)?;
     rustix::thread::set_name(c"sandbox-init")?;
+    settle()?;
     run(socket)
 }
+
+/// Limits and priority that sandboxes inherit: the same from whatever shell the daemon was
+/// started, since two sandboxes of one template must not differ by it.
+fn settle() -> io::Result<()> {
+    process::limit(libc::RLIMIT_CORE as u32, 0)?;
+    process::limit(libc::RLIMIT_NOFILE as u32, OPEN_FILES)?;
+    // May fail without rights over priorities; then the observation says so.
+    let _ = rustix::process::setpriority_process(None, 0);
+    Ok(())
+}
+
+/// Descriptors that one process may have open, where the machine allows as many.
+const OPEN_FILES: u64 = 1 << 20;
 
 /// Runs until the daemon closes its socket; then every sandbox is killed.
 ///
 /// # Errors
 /// When the spawner cannot confine itself or its socket breaks.
 fn run(socket: OwnedFd) -> io::Result<()> {
-    let proc = mount::Filesystem::open(c"proc")?
-        .mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
+    let proc =
+        mount::Filesystem::open(c"proc")?.mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
     confine()?;
     let children = process::child_signals()?;
     let mut server = Server {
@@ -73,8 +87,14 @@ fn confine() -> io::Result<()> {
     let root = root.mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
     let mode = rustix::fs::Mode::from_raw_mode(0o555);
     rustix::fs::mkdirat(&root, build::EMPTY_DIRECTORY, mode)?;
-    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
-    rustix::fs::openat(&root, build::EMPTY_FILE, flags, rustix::fs::Mode::from_raw_mode(0o444))?;
+    let flags =
+        rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+    rustix::fs::openat(
+        &root,
+        build::EMPTY_FILE,
+        flags,
+        rustix::fs::Mode::from_raw_mode(0o444),
+    )?;
     mount::abandon_root_for(root.as_fd())?;
     mount::set_attributes(root.as_fd(), mount::RDONLY, None)?;
     process::set_dumpable(false)
@@ -84,20 +104,24 @@ impl Server {
     /// One turn of the loop; false when the daemon is gone.
     fn turn(&mut self, children: BorrowedFd<'_>) -> io::Result<bool> {
         let order: Vec<u64> = self.starting.keys().copied().collect();
-        let ready = {
-            let mut watched = vec![
-                PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
-                PollFd::from_borrowed_fd(children, PollFlags::IN),
-            ];
-            watched.extend(order.iter().filter_map(|id| self.starting.get(id)).map(|entrant| {
-                PollFd::from_borrowed_fd(entrant.channel.as_fd(), PollFlags::IN)
-            }));
-            match poll(&mut watched, None) {
-                Err(rustix::io::Errno::INTR) => return Ok(true),
-                other => other?,
+        let ready =
+            {
+                let mut watched = vec![
+                    PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
+                    PollFd::from_borrowed_fd(children, PollFlags::IN),
+                ];
+                watched.extend(order.iter().filter_map(|id| self.starting.get(id)).map(
+                    |entrant| PollFd::from_borrowed_fd(entrant.channel.as_fd(), PollFlags::IN),
+                ));
+                match poll(&mut watched, None) {
+                    Err(rustix::io::Errno::INTR) => return Ok(true),
+                    other => other?,
+                };
+                watched
+                    .iter()
+                    .map(|w| !w.revents().is_empty())
+                    .collect::<Vec<_>>()
             };
-            watched.iter().map(|w| !w.revents().is_empty()).collect::<Vec<_>>()
-        };
         for (place, id) in order.into_iter().enumerate() {
             if ready[place + 2] {
                 self.hear(id)?;
@@ -123,14 +147,12 @@ impl Server {
             Request::Kit { base, network } => {
                 build::kit(self.proc.as_fd(), base, network).map(|fds| (Reply::Kit, fds))
             }
-            Request::Build(spec) => {
-                build::build(&spec, &fds, &self.filter).map(|(pid, pidfd)| {
-                    if let Ok(kept) = pidfd.try_clone() {
-                        self.inits.insert(pid, kept);
-                    }
-                    (Reply::Built { pid }, vec![pidfd])
-                })
-            }
+            Request::Build(spec) => build::build(&spec, &fds, &self.filter).map(|(pid, pidfd)| {
+                if let Ok(kept) = pidfd.try_clone() {
+                    self.inits.insert(pid, kept);
+                }
+                (Reply::Built { pid }, vec![pidfd])
+            }),
             Request::Exec(message) => {
                 return self.start(id, enter::exec(&message, fds, &self.filter));
             }
@@ -156,14 +178,21 @@ impl Server {
 
     /// News of an entrant that is starting.
     fn hear(&mut self, id: u64) -> io::Result<()> {
-        let Some(entrant) = self.starting.get_mut(&id) else { return Ok(()) };
+        let Some(entrant) = self.starting.get_mut(&id) else {
+            return Ok(());
+        };
         let news = match entrant.news() {
             None => return Ok(()),
             Some(news) => news,
         };
         self.starting.remove(&id);
         match news {
-            News::Running { pid, guest_pid, pidfd, terminal } => {
+            News::Running {
+                pid,
+                guest_pid,
+                pidfd,
+                terminal,
+            } => {
                 self.running.insert(pid, id);
                 let fds: Vec<OwnedFd> = std::iter::once(pidfd).chain(terminal).collect();
                 self.reply(id, &Reply::Running { guest_pid }, &fds)
@@ -178,7 +207,11 @@ impl Server {
             return Ok(());
         }
         // A command may end before its start was heard of.
-        let early = self.starting.iter().find(|(_, e)| e.command == Some(pid)).map(|(id, _)| *id);
+        let early = self
+            .starting
+            .iter()
+            .find(|(_, e)| e.command == Some(pid))
+            .map(|(id, _)| *id);
         if let Some(id) = early {
             self.hear(id)?;
         }

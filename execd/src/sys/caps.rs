@@ -39,3 +39,15 @@ pub fn set(keep: u64) -> io::Result<()> {
     // SAFETY: both arrays have the layout of version 3.
     check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) }).map(drop)
 }
+
+/// Keeps the capabilities over file systems while this thread's file system ids are a
+/// guest's: an overlay is created with those ids and needs both. Inherited by threads and
+/// programs started later; entering a user namespace clears it.
+pub fn keep_over_id_changes() -> io::Result<()> {
+    const NO_SETUID_FIXUP: u64 = 1 << 2;
+    // SAFETY: integers.
+    check(i64::from(unsafe {
+        libc::prctl(libc::PR_SET_SECUREBITS, NO_SETUID_FIXUP, 0, 0, 0)
+    }))
+    .map(drop)
+}

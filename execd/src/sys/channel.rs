@@ -18,7 +18,12 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0i32; 2];
     // SAFETY: the array takes two descriptors.
     check(i64::from(unsafe {
-        libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, fds.as_mut_ptr())
+        libc::socketpair(
+            libc::AF_UNIX,
+            libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+            0,
+            fds.as_mut_ptr(),
+        )
     }))?;
     // SAFETY: the kernel has just given us both.
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
@@ -43,7 +48,10 @@ fn send_some(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
     let mut control = Control([0; SPACE]);
-    let mut part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+    let mut part = libc::iovec {
+        iov_base: bytes.as_ptr() as *mut _,
+        iov_len: bytes.len(),
+    };
     // SAFETY: header, part and control live on this stack frame for the call; the control
     // buffer is larger than CMSG_SPACE of MOST descriptors.
     unsafe {
@@ -63,7 +71,8 @@ fn send_some(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
                 data.add(place).write_unaligned(fd.as_raw_fd());
             }
         }
-        let n = check(libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) as i64)?;
+        let n =
+            check(libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) as i64)?;
         Ok(n as usize)
     }
 }
@@ -72,7 +81,10 @@ fn send_some(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
 /// 0 bytes: the other end is closed.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut control = Control([0; SPACE]);
-    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
     // SAFETY: as in `send_some`; the descriptors read out are the kernel's gift to us.
     unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
@@ -90,7 +102,8 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
         let mut fds = Vec::new();
         let mut message = libc::CMSG_FIRSTHDR(&raw const header);
         while !message.is_null() {
-            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS {
+            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS
+            {
                 let bytes = (*message).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(message).cast::<i32>();
                 for place in 0..bytes / 4 {

@@ -26,8 +26,13 @@ pub fn sealed_self(name: &CStr) -> io::Result<File> {
     // SAFETY: a descriptor and integers.
     unsafe {
         check(i64::from(libc::fchmod(fd, 0o700)))?;
-        let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
-        check(i64::from(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals)))?;
+        let seals =
+            libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
+        check(i64::from(libc::fcntl(
+            file.as_raw_fd(),
+            libc::F_ADD_SEALS,
+            seals,
+        )))?;
     }
     Ok(file)
 }

@@ -50,7 +50,12 @@ impl Filesystem {
 
     /// Sets `key` to an open file, such as a layer of an overlay (Linux 6.13).
     pub fn set_fd(&self, key: &CStr, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.config(FSCONFIG_SET_FD, key.as_ptr(), std::ptr::null(), fd.as_raw_fd())
+        self.config(
+            FSCONFIG_SET_FD,
+            key.as_ptr(),
+            std::ptr::null(),
+            fd.as_raw_fd(),
+        )
     }
 
     /// Creates the superblock and returns a detached mount of it.
@@ -86,7 +91,12 @@ impl Filesystem {
     fn finish(self, attributes: u64) -> io::Result<OwnedFd> {
         // SAFETY: plain integers.
         let fd = check(unsafe {
-            libc::syscall(libc::SYS_fsmount, self.0.as_raw_fd(), FSMOUNT_CLOEXEC, attributes)
+            libc::syscall(
+                libc::SYS_fsmount,
+                self.0.as_raw_fd(),
+                FSMOUNT_CLOEXEC,
+                attributes,
+            )
         })?;
         // SAFETY: the kernel has just given us this descriptor.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
@@ -100,7 +110,9 @@ impl Filesystem {
         if n <= 2 {
             return error;
         }
-        let words = String::from_utf8_lossy(&buffer[2..n as usize]).trim().to_owned();
+        let words = String::from_utf8_lossy(&buffer[2..n as usize])
+            .trim()
+            .to_owned();
         io::Error::new(error.kind(), format!("{error} ({words})"))
     }
 
@@ -113,7 +125,14 @@ impl Filesystem {
     ) -> io::Result<()> {
         // SAFETY: key and value are NUL terminated or null, as the command wants them.
         check(unsafe {
-            libc::syscall(libc::SYS_fsconfig, self.0.as_raw_fd(), command, key, value, aux)
+            libc::syscall(
+                libc::SYS_fsconfig,
+                self.0.as_raw_fd(),
+                command,
+                key,
+                value,
+                aux,
+            )
         })
         .map(drop)
     }
@@ -123,9 +142,8 @@ impl Filesystem {
 pub fn clone_mount(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC as u32 | libc::AT_EMPTY_PATH as u32;
     // SAFETY: the path is the empty string.
-    let fd = check(unsafe {
-        libc::syscall(libc::SYS_open_tree, fd.as_raw_fd(), c"".as_ptr(), flags)
-    })?;
+    let fd =
+        check(unsafe { libc::syscall(libc::SYS_open_tree, fd.as_raw_fd(), c"".as_ptr(), flags) })?;
     // SAFETY: the kernel has just given us this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
@@ -218,7 +236,11 @@ pub fn abandon_root_for(mount: BorrowedFd<'_>) -> io::Result<()> {
             MOVE_MOUNT_F_EMPTY_PATH,
         ))?;
         check(i64::from(libc::fchdir(mount.as_raw_fd())))?;
-        check(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()))?;
+        check(libc::syscall(
+            libc::SYS_pivot_root,
+            c".".as_ptr(),
+            c".".as_ptr(),
+        ))?;
         check(i64::from(libc::umount2(c".".as_ptr(), libc::MNT_DETACH)))?;
         check(i64::from(libc::chdir(c"/".as_ptr())))?;
     }

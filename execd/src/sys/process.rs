@@ -65,13 +65,20 @@ pub unsafe fn fork(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<For
     }
     // SAFETY: the structure outlives the call; a single-threaded caller is the contract.
     let pid = check(unsafe {
-        libc::syscall(libc::SYS_clone3, &raw const args, std::mem::size_of::<CloneArgs>())
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const args,
+            std::mem::size_of::<CloneArgs>(),
+        )
     })?;
     if pid == 0 {
         return Ok(Fork::Child);
     }
     // SAFETY: the kernel has filled in the descriptor.
-    Ok(Fork::Parent { pid: pid as i32, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+    Ok(Fork::Parent {
+        pid: pid as i32,
+        pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
+    })
 }
 
 /// Forks a sibling: the child's parent is the caller's parent, which is the one that waits
@@ -80,10 +87,17 @@ pub unsafe fn fork(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<For
 /// # Safety
 /// As for [`fork`].
 pub unsafe fn fork_sibling() -> io::Result<i32> {
-    let args = CloneArgs { flags: PARENT, ..CloneArgs::default() };
+    let args = CloneArgs {
+        flags: PARENT,
+        ..CloneArgs::default()
+    };
     // SAFETY: as for `fork`.
     let pid = check(unsafe {
-        libc::syscall(libc::SYS_clone3, &raw const args, std::mem::size_of::<CloneArgs>())
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const args,
+            std::mem::size_of::<CloneArgs>(),
+        )
     })?;
     Ok(pid as i32)
 }
@@ -97,7 +111,10 @@ pub fn exit(code: i32) -> ! {
 /// Enters namespaces of a process (pidfd) or one namespace (its descriptor).
 pub fn enter(fd: BorrowedFd<'_>, flags: u64) -> io::Result<()> {
     // SAFETY: a descriptor and an integer.
-    check(i64::from(unsafe { libc::setns(fd.as_raw_fd(), flags as i32) })).map(drop)
+    check(i64::from(unsafe {
+        libc::setns(fd.as_raw_fd(), flags as i32)
+    }))
+    .map(drop)
 }
 
 /// Makes namespaces of one's own.
@@ -173,7 +190,11 @@ pub fn reap_for_ever() -> ! {
 pub fn become_ids(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     // SAFETY: the slice is as long as said; the rest are integers.
     unsafe {
-        check(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()))?;
+        check(libc::syscall(
+            libc::SYS_setgroups,
+            groups.len(),
+            groups.as_ptr(),
+        ))?;
         check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
         check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
     }
@@ -237,7 +258,11 @@ pub fn child_signals() -> io::Result<OwnedFd> {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        check(i64::from(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())))?;
+        check(i64::from(libc::sigprocmask(
+            libc::SIG_BLOCK,
+            &raw const set,
+            std::ptr::null_mut(),
+        )))?;
         let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         check(i64::from(fd))?;
         Ok(OwnedFd::from_raw_fd(fd))
@@ -245,7 +270,11 @@ pub fn child_signals() -> io::Result<OwnedFd> {
 }
 
 /// Replaces this process. Returns only on failure.
-pub fn exec(path: &std::ffi::CStr, argv: &[std::ffi::CString], env: &[std::ffi::CString]) -> io::Error {
+pub fn exec(
+    path: &std::ffi::CStr,
+    argv: &[std::ffi::CString],
+    env: &[std::ffi::CString],
+) -> io::Error {
     let mut words: Vec<_> = argv.iter().map(|w| w.as_ptr()).collect();
     words.push(std::ptr::null());
     let mut vars: Vec<_> = env.iter().map(|v| v.as_ptr()).collect();
@@ -262,7 +291,10 @@ pub fn limit(resource: u32, value: u64) -> io::Result<()> {
         let mut now: libc::rlimit = std::mem::zeroed();
         check(i64::from(libc::getrlimit(resource, &raw mut now)))?;
         let value = value.min(now.rlim_max);
-        let new = libc::rlimit { rlim_cur: value, rlim_max: value };
+        let new = libc::rlimit {
+            rlim_cur: value,
+            rlim_max: value,
+        };
         check(i64::from(libc::setrlimit(resource, &raw const new)))?;
     }
     Ok(())
@@ -278,9 +310,17 @@ pub fn loopback_up() -> io::Result<()> {
         let mut request: libc::ifreq = std::mem::zeroed();
         request.ifr_name[0] = b'l' as libc::c_char;
         request.ifr_name[1] = b'o' as libc::c_char;
-        check(i64::from(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request)))?;
+        check(i64::from(libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCGIFFLAGS as _,
+            &raw mut request,
+        )))?;
         request.ifr_ifru.ifru_flags |= (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-        check(i64::from(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request)))?;
+        check(i64::from(libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &raw mut request,
+        )))?;
     }
     Ok(())
 }
@@ -288,7 +328,10 @@ pub fn loopback_up() -> io::Result<()> {
 /// Names this host in its UTS namespace.
 pub fn set_hostname(name: &str) -> io::Result<()> {
     // SAFETY: pointer and length of one slice.
-    check(i64::from(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })).map(drop)
+    check(i64::from(unsafe {
+        libc::sethostname(name.as_ptr().cast(), name.len())
+    }))
+    .map(drop)
 }
 
 /// Sets the file system ids of this thread.
@@ -304,7 +347,11 @@ pub fn set_filesystem_ids(id: u32) {
 pub fn reopened(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: the caller has just placed a descriptor at this number and owns it.
     unsafe {
-        check(i64::from(libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC)))?;
+        check(i64::from(libc::fcntl(
+            number,
+            libc::F_SETFD,
+            libc::FD_CLOEXEC,
+        )))?;
         Ok(OwnedFd::from_raw_fd(number))
     }
 }

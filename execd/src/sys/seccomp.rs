@@ -13,7 +13,11 @@ use super::check;
 
 const RET_ALLOW: u32 = 0x7fff_0000;
 const RET_ERRNO: u32 = 0x0005_0000;
-const ARCH: u32 = if cfg!(target_arch = "aarch64") { 0xc000_00b7 } else { 0xc000_003e };
+const ARCH: u32 = if cfg!(target_arch = "aarch64") {
+    0xc000_00b7
+} else {
+    0xc000_003e
+};
 const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
 const JUMP_EQUAL: u16 = 0x15;
 const JUMP_AT_LEAST: u16 = 0x35;
@@ -74,8 +78,10 @@ impl Filter {
 
 /// (first number, verdict) in ascending order, covering every number.
 fn segments() -> Vec<(u32, Verdict)> {
-    let mut verdicts: Vec<(u32, Verdict)> =
-        allowed::NUMBERS.iter().map(|n| (*n as u32, Verdict::Allow)).collect();
+    let mut verdicts: Vec<(u32, Verdict)> = allowed::NUMBERS
+        .iter()
+        .map(|n| (*n as u32, Verdict::Allow))
+        .collect();
     verdicts.extend([
         (libc::SYS_clone as u32, Verdict::Clone),
         // Its flags lie in memory, where a filter cannot look; glibc falls back to clone.
@@ -146,7 +152,12 @@ fn leaf(verdict: Verdict, code: &mut Vec<libc::sock_filter>) {
 }
 
 fn statement(code: u16, k: u32) -> libc::sock_filter {
-    libc::sock_filter { code, jt: 0, jf: 0, k }
+    libc::sock_filter {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    }
 }
 
 fn jump(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
@@ -186,7 +197,12 @@ mod tests {
     #[test]
     fn every_number_gets_the_verdict_of_the_list() {
         let filter = Filter::guest();
-        let special = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_personality, libc::SYS_socket];
+        let special = [
+            libc::SYS_clone,
+            libc::SYS_clone3,
+            libc::SYS_personality,
+            libc::SYS_socket,
+        ];
         for number in 0..1200u32 {
             if special.contains(&i64::from(number)) {
                 continue;
@@ -196,7 +212,11 @@ mod tests {
             } else {
                 RET_ERRNO | libc::EPERM as u32
             };
-            assert_eq!(judge(&filter, ARCH, number, 0), want, "system call {number}");
+            assert_eq!(
+                judge(&filter, ARCH, number, 0),
+                want,
+                "system call {number}"
+            );
         }
     }
 
@@ -213,13 +233,21 @@ mod tests {
         assert_eq!(ask(libc::SYS_socket, libc::AF_INET as u32), RET_ALLOW);
         assert_eq!(ask(libc::SYS_socket, libc::AF_VSOCK as u32), eperm);
         assert_eq!(ask(libc::SYS_socket, libc::AF_ALG as u32), eperm);
-        assert_eq!(judge(&filter, 0x4000_0003, 0, 0), eperm, "another architecture");
+        assert_eq!(
+            judge(&filter, 0x4000_0003, 0, 0),
+            eperm,
+            "another architecture"
+        );
     }
 
     #[test]
     fn the_tree_is_shallow_enough_for_its_jumps() {
         // A jump over more than 255 instructions would have wrapped and judged wrongly above;
         // this bounds the cost of installing too.
-        assert!(Filter::guest().len() < 250, "{} instructions", Filter::guest().len());
+        assert!(
+            Filter::guest().len() < 250,
+            "{} instructions",
+            Filter::guest().len()
+        );
     }
 }

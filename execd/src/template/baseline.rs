@@ -80,7 +80,11 @@ pub async fn first_ready(
                 tree,
                 single_use,
             };
-            Ok(First { template, sandbox, services })
+            Ok(First {
+                template,
+                sandbox,
+                services,
+            })
         }
         Err(error) => {
             let _ = wait::end(&sandbox.live, EMPTY).await;
@@ -92,11 +96,16 @@ pub async fn first_ready(
 }
 
 /// Makes the upper of a finished prepare the template's layer; its digest.
-async fn freeze(machine: &Machine, spec: &TemplateSpec, name: &str) -> Result<String, TemplateError> {
+async fn freeze(
+    machine: &Machine,
+    spec: &TemplateSpec,
+    name: &str,
+) -> Result<String, TemplateError> {
     let target = machine.store.prepared(&spec.key);
     machine.store.discard(&target);
     let upper = machine.store.upper(name);
-    let made = fs::create_dir(&target).and_then(|()| fs::rename(upper.join("u"), target.join("tree")));
+    let made =
+        fs::create_dir(&target).and_then(|()| fs::rename(upper.join("u"), target.join("tree")));
     machine.store.discard(&upper);
     made.map_err(TemplateError::Store)?;
     let layer = machine
@@ -104,15 +113,25 @@ async fn freeze(machine: &Machine, spec: &TemplateSpec, name: &str) -> Result<St
         .layer(&format!("prepared/{}/tree", spec.key))
         .map_err(|e| TemplateError::Build(e.into()))?;
     let captured = blocking(move || {
-        let options = Options { view: View::Upper, ..Options::new(IdMap { base: 0, count: IDS }) };
+        let options = Options {
+            view: View::Upper,
+            ..Options::new(IdMap {
+                base: 0,
+                count: IDS,
+            })
+        };
         capture(layer.as_fd(), &options).map_err(|e| TemplateError::Capture(e.to_string()))
     })
     .await?;
     Ok(captured.tree.root().to_string())
 }
 
-type Recorded =
-    (Baseline, Arc<innkeeper_reset::tree::Tree>, Option<String>, Vec<Running>);
+type Recorded = (
+    Baseline,
+    Arc<innkeeper_reset::tree::Tree>,
+    Option<String>,
+    Vec<Running>,
+);
 
 async fn record(
     machine: &Machine,
@@ -126,38 +145,61 @@ async fn record(
     let services = services::start(machine, spec, sandbox, Instant::now() + SERVICES).await?;
     let seen = surroundings(machine, sandbox, &spec.key, lowers.to_vec(), &services).await;
     if let Some((component, reason)) = seen.failed.first_key_value() {
-        return Err(TemplateError::Capture(format!("{}: {reason}", component.name())));
+        return Err(TemplateError::Capture(format!(
+            "{}: {reason}",
+            component.name()
+        )));
     }
     let facts: BTreeMap<Component, Facts> = seen.facts;
     let captured = Captured {
         entries: tree.len() as u64,
         bytes: capture.bytes_read,
-        at_ms: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64),
-        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        at_ms: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_millis() as u64),
+        kernel: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
     };
-    let baseline = Baseline::new(spec.key.clone(), lowers.to_vec(), tree.root(), facts, captured);
+    let baseline = Baseline::new(
+        spec.key.clone(),
+        lowers.to_vec(),
+        tree.root(),
+        facts,
+        captured,
+    );
     let single_use = leftovers
         .or(stable.err())
         .or_else(|| host_network(spec))
         .or_else(|| (spec.key.is_empty()).then(|| "the template has no key".to_owned()));
-    let about = About { lower_digests: lowers.to_vec(), single_use: single_use.clone() };
+    let about = About {
+        lower_digests: lowers.to_vec(),
+        single_use: single_use.clone(),
+    };
     stored::write(&machine.store.prepared(&spec.key), &baseline, &tree, &about)?;
     Ok((baseline, tree, single_use, services))
 }
 
 fn host_network(spec: &TemplateSpec) -> Option<String> {
     let shared = !own_network(spec.network()) && !spec.reuse_host_network;
-    shared.then(|| "it shares the host's network (reuse_host_network: true would allow reuse)".to_owned())
+    shared.then(|| {
+        "it shares the host's network (reuse_host_network: true would allow reuse)".to_owned()
+    })
 }
 
 /// Captures the merged tree, and looks at it again: two passes that differ mean that
 /// something still changes it, and then nothing can be said to equal it.
 async fn capture_twice(sandbox: &Sandbox) -> Result<(Capture, Result<(), String>), TemplateError> {
     let overlay = sandbox.overlay.try_clone().map_err(TemplateError::Store)?;
-    let ids = IdMap { base: sandbox.base, count: IDS };
+    let ids = IdMap {
+        base: sandbox.base,
+        count: IDS,
+    };
     blocking(move || {
         let options = Options::new(ids);
-        let wrong = |e: innkeeper_reset::capture::CaptureError| TemplateError::Capture(e.to_string());
+        let wrong =
+            |e: innkeeper_reset::capture::CaptureError| TemplateError::Capture(e.to_string());
         let first = capture(overlay.as_fd(), &options).map_err(wrong)?;
         let trust = Some(innkeeper_reset::capture::Trust::ReadOnlyLower);
         let again = files::walk(overlay.as_fd(), &first.tree, trust, &options, 1).map_err(wrong)?;

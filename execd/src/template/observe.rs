@@ -33,7 +33,12 @@ pub async fn surroundings(
     match inside(machine, sandbox).await {
         Ok(facts) => seen.facts.extend(facts),
         Err(reason) => {
-            for component in [Component::Mounts, Component::Ipc, Component::Network, Component::Kernel] {
+            for component in [
+                Component::Mounts,
+                Component::Ipc,
+                Component::Network,
+                Component::Kernel,
+            ] {
                 seen.failed.insert(component, reason.clone());
             }
         }
@@ -60,7 +65,10 @@ async fn inside(
     machine: &Machine,
     sandbox: &Sandbox,
 ) -> Result<BTreeMap<Component, Facts>, String> {
-    let call = Observe { base: sandbox.base, own_network: sandbox.has_own_network() };
+    let call = Observe {
+        base: sandbox.base,
+        own_network: sandbox.has_own_network(),
+    };
     let call = inside::Call::Observe(call);
     match machine.spawner.call(&sandbox.live, call, Vec::new()).await {
         Ok(inside::Answer::Observed(view)) => Ok(view.facts),
@@ -75,9 +83,27 @@ fn host_proc() -> Result<ProcDir, String> {
     ProcDir::new(proc.into()).map_err(|e| e.to_string())
 }
 
+/// One that ends while it is read was on its way out: then all are read again.
 fn processes(sandbox: &Sandbox, services: &[Running]) -> Result<Facts, String> {
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        match processes_now(sandbox, services) {
+            Ok(facts) => return Ok(facts),
+            Err(reason) => last = reason,
+        }
+    }
+    Err(last)
+}
+
+/// Readings of processes until one succeeds.
+const TRIES: usize = 5;
+
+fn processes_now(sandbox: &Sandbox, services: &[Running]) -> Result<Facts, String> {
     let proc = host_proc()?;
-    let ids = IdMap { base: sandbox.base, count: IDS };
+    let ids = IdMap {
+        base: sandbox.base,
+        count: IDS,
+    };
     let pids = sandbox.live.group().pids().map_err(|e| e.to_string())?;
     let mut owners = HashMap::from([(sandbox.live.init_pid(), INIT.to_owned())]);
     for service in services {
@@ -88,8 +114,13 @@ fn processes(sandbox: &Sandbox, services: &[Running]) -> Result<Facts, String> {
     let views = pids
         .iter()
         .map(|pid| {
-            let name = owners.get(pid).map_or(EXTRA, String::as_str);
-            observe::process(&proc, pid.unsigned_abs(), name, ids).map_err(|e| e.to_string())
+            let number = pid.unsigned_abs();
+            let view = match owners.get(pid).map(String::as_str) {
+                Some(INIT) => observe::own_init(&proc, number, INIT, ids),
+                Some(name) => observe::process(&proc, number, name, ids),
+                None => observe::process(&proc, number, EXTRA, ids),
+            };
+            view.map_err(|e| e.to_string())
         })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(processes::facts(&views))
@@ -111,7 +142,9 @@ pub fn proven_lowers(template: &Template, sandbox: &Sandbox) -> Result<Vec<Strin
     for (place, mark) in now.iter().enumerate() {
         if template.lower_marks.get(place) != Some(mark) {
             let path = template.lowers.get(place).map_or("?", String::as_str);
-            return Err(format!("layer {path} is not the directory that was recorded"));
+            return Err(format!(
+                "layer {path} is not the directory that was recorded"
+            ));
         }
     }
     Ok(template.lower_digests.clone())

@@ -46,7 +46,10 @@ pub(super) async fn run(
             lowers: image_lowers(spec),
             upper: upper::Kind::Disk,
             own_network: own_network(spec.prepare_network()),
-            limits: Limits { pids: super::PIDS, ..Limits::default() },
+            limits: Limits {
+                pids: super::PIDS,
+                ..Limits::default()
+            },
             defaults: defaults(spec),
         })
         .await?;
@@ -82,11 +85,23 @@ async fn steps(
     } else {
         std::fs::read("/etc/resolv.conf").unwrap_or_default()
     };
-    let furnish = Furnish { hostname: crate::sandbox::HOSTNAME.to_owned(), resolv, workdir: spec.workdir.clone() };
-    match machine.spawner.call(&sandbox.live, inside::Call::Furnish(furnish), Vec::new()).await {
+    let furnish = Furnish {
+        hostname: crate::sandbox::HOSTNAME.to_owned(),
+        resolv,
+        workdir: spec.workdir.clone(),
+    };
+    match machine
+        .spawner
+        .call(&sandbox.live, inside::Call::Furnish(furnish), Vec::new())
+        .await
+    {
         Ok(inside::Answer::Furnished) => {}
         Ok(inside::Answer::Failed { message, .. }) => return Err(TemplateError::Invalid(message)),
-        Ok(_) => return Err(TemplateError::Capture("furnishing gave another answer".to_owned())),
+        Ok(_) => {
+            return Err(TemplateError::Capture(
+                "furnishing gave another answer".to_owned(),
+            ));
+        }
         Err(error) => return Err(TemplateError::Build(error.into())),
     }
     for argv in &spec.prepare {
@@ -94,7 +109,11 @@ async fn steps(
         let (status, output) = command_output(machine, sandbox, &argv.words).await?;
         if status != Some(0) {
             let outcome = status.map_or("did not end".to_owned(), |c| format!("ended with {c}"));
-            return Err(TemplateError::Prepare { command, outcome, output });
+            return Err(TemplateError::Prepare {
+                command,
+                outcome,
+                output,
+            });
         }
     }
     check_commit(machine, spec, sandbox).await?;
@@ -143,7 +162,10 @@ pub(super) async fn command_output(
     std::io::Seek::rewind(&mut output).map_err(step)?;
     output.read_to_end(&mut bytes).map_err(step)?;
     let from = bytes.len().saturating_sub(TAIL);
-    Ok((code, String::from_utf8_lossy(&bytes[from..]).trim().to_owned()))
+    Ok((
+        code,
+        String::from_utf8_lossy(&bytes[from..]).trim().to_owned(),
+    ))
 }
 
 /// HEAD must be the base commit, or a commit of the same tree: images put an empty commit
@@ -158,8 +180,17 @@ async fn check_commit(
     }
     let wanted = &spec.base_commit;
     let git = |what: String| {
-        let words = ["git", "-c", "safe.directory=*", "-C", &spec.workdir, "rev-parse", "--verify", &what]
-            .map(str::to_owned);
+        let words = [
+            "git",
+            "-c",
+            "safe.directory=*",
+            "-C",
+            &spec.workdir,
+            "rev-parse",
+            "--verify",
+            &what,
+        ]
+        .map(str::to_owned);
         async move { command_output(machine, sandbox, &words).await }
     };
     let (code, head) = git("HEAD".to_owned()).await?;
@@ -186,8 +217,15 @@ async fn check_commit(
 /// What runs beside pid 1 once the prepare has ended, seen twice.
 async fn leftovers(sandbox: &Sandbox) -> Result<Option<String>, TemplateError> {
     let look = || -> Result<Vec<i32>, TemplateError> {
-        let pids = sandbox.live.group().pids().map_err(|e| TemplateError::Capture(e.to_string()))?;
-        Ok(pids.into_iter().filter(|pid| *pid != sandbox.live.init_pid()).collect())
+        let pids = sandbox
+            .live
+            .group()
+            .pids()
+            .map_err(|e| TemplateError::Capture(e.to_string()))?;
+        Ok(pids
+            .into_iter()
+            .filter(|pid| *pid != sandbox.live.init_pid())
+            .collect())
     };
     if look()?.is_empty() && look()?.is_empty() {
         return Ok(None);
@@ -204,5 +242,8 @@ async fn leftovers(sandbox: &Sandbox) -> Result<Option<String>, TemplateError> {
             name.trim().to_owned()
         })
         .collect();
-    Ok(Some(format!("prepare left processes running: {}", names.join(", "))))
+    Ok(Some(format!(
+        "prepare left processes running: {}",
+        names.join(", ")
+    )))
 }

@@ -44,7 +44,9 @@ impl Templates {
                 }
                 match make {
                     Some(make) => make().await.map(Arc::new),
-                    None => Err(TemplateError::NotPrepared { key: spec.key.clone() }),
+                    None => Err(TemplateError::NotPrepared {
+                        key: spec.key.clone(),
+                    }),
                 }
             })
             .await?;

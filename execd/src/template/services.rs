@@ -39,14 +39,20 @@ pub async fn start(
     let mut running = Vec::new();
     for service in &spec.services {
         let group = launch(machine, sandbox, service).await?;
-        running.push(Running { name: service.name.clone(), group });
+        running.push(Running {
+            name: service.name.clone(),
+            group,
+        });
         await_ready(machine, sandbox, service, by).await?;
     }
     Ok(running)
 }
 
 fn failed(service: &Service, reason: impl ToString) -> TemplateError {
-    TemplateError::Service { name: service.name.clone(), reason: reason.to_string() }
+    TemplateError::Service {
+        name: service.name.clone(),
+        reason: reason.to_string(),
+    }
 }
 
 async fn launch(
@@ -56,7 +62,13 @@ async fn launch(
 ) -> Result<ExecGroup, TemplateError> {
     let live = &sandbox.live;
     let group = live.exec_group().map_err(|e| failed(service, e))?;
-    let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
+    let null = || {
+        File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .map(OwnedFd::from)
+    };
     let stdio = match (null(), null(), null()) {
         (Ok(a), Ok(b), Ok(c)) => [a, b, c],
         _ => return Err(failed(service, "/dev/null cannot be opened")),
@@ -64,12 +76,23 @@ async fn launch(
     let mut env = live.env.clone();
     let mut own: Vec<_> = service.env.iter().collect();
     own.sort();
-    env.extend(own.into_iter().map(|(k, v)| format!("{k}={v}").into_bytes()));
+    env.extend(
+        own.into_iter()
+            .map(|(k, v)| format!("{k}={v}").into_bytes()),
+    );
     let spec = ExecSpec {
-        argv: service.argv.iter().map(|w| w.clone().into_bytes()).collect(),
+        argv: service
+            .argv
+            .iter()
+            .map(|w| w.clone().into_bytes())
+            .collect(),
         env,
         cwd: or(&service.cwd, &live.workdir),
-        user: if service.user.is_empty() { live.user.clone() } else { service.user.clone() },
+        user: if service.user.is_empty() {
+            live.user.clone()
+        } else {
+            service.user.clone()
+        },
         umask: 0o022,
         terminal: None,
     };
@@ -82,7 +105,11 @@ async fn launch(
 }
 
 fn or(own: &str, default: &[u8]) -> Vec<u8> {
-    if own.is_empty() { default.to_vec() } else { own.as_bytes().to_vec() }
+    if own.is_empty() {
+        default.to_vec()
+    } else {
+        own.as_bytes().to_vec()
+    }
 }
 
 async fn await_ready(
@@ -91,7 +118,9 @@ async fn await_ready(
     service: &Service,
     by: Instant,
 ) -> Result<(), TemplateError> {
-    let Some(ready) = &service.ready else { return Ok(()) };
+    let Some(ready) = &service.ready else {
+        return Ok(());
+    };
     loop {
         let reason = match ask(machine, sandbox, ready).await {
             Ok(()) => return Ok(()),
@@ -111,12 +140,23 @@ async fn ask(machine: &Machine, sandbox: &Sandbox, ready: &Ready) -> Result<(), 
             let (code, output) = command_output(machine, sandbox, &argv.words)
                 .await
                 .map_err(|e| e.to_string())?;
-            return if code == Some(0) { Ok(()) } else { Err(format!("the probe said: {output}")) };
+            return if code == Some(0) {
+                Ok(())
+            } else {
+                Err(format!("the probe said: {output}"))
+            };
         }
-        Ready::ReadyTcp(port) => Probe { port: *port as u16, path: None },
+        Ready::ReadyTcp(port) => Probe {
+            port: *port as u16,
+            path: None,
+        },
         Ready::ReadyHttp(url) => from_url(url)?,
     };
-    match machine.spawner.call(&sandbox.live, inside::Call::Probe(probe), Vec::new()).await {
+    match machine
+        .spawner
+        .call(&sandbox.live, inside::Call::Probe(probe), Vec::new())
+        .await
+    {
         Ok(inside::Answer::Ready) => Ok(()),
         Ok(inside::Answer::Failed { message, .. }) => Err(message),
         Ok(_) => Err("the probe gave another answer".to_owned()),
@@ -129,6 +169,11 @@ fn from_url(url: &str) -> Result<Probe, String> {
     let wrong = || format!("{url} is not a URL of the form http://localhost:PORT/PATH");
     let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let port = host.rsplit_once(':').map_or(Ok(80), |(_, p)| p.parse().map_err(|_| wrong()))?;
-    Ok(Probe { port, path: Some(format!("/{path}")) })
+    let port = host
+        .rsplit_once(':')
+        .map_or(Ok(80), |(_, p)| p.parse().map_err(|_| wrong()))?;
+    Ok(Probe {
+        port,
+        path: Some(format!("/{path}")),
+    })
 }

@@ -27,7 +27,9 @@ pub(super) struct About {
 /// The lowers of a template, topmost first, once its prepared layer is in place.
 pub(super) fn lowers(spec: &TemplateSpec) -> Vec<String> {
     let prepared = format!("prepared/{}/tree", spec.key);
-    std::iter::once(prepared).chain(image_lowers(spec)).collect()
+    std::iter::once(prepared)
+        .chain(image_lowers(spec))
+        .collect()
 }
 
 /// Writes the records of a captured template.
@@ -37,7 +39,9 @@ pub(super) fn write(
     tree: &Tree,
     about: &About,
 ) -> Result<(), TemplateError> {
-    let baseline = baseline.encode().map_err(|e| TemplateError::Capture(e.to_string()))?;
+    let baseline = baseline
+        .encode()
+        .map_err(|e| TemplateError::Capture(e.to_string()))?;
     let put = |name: &str, bytes: &[u8]| -> io::Result<()> {
         let new = directory.join(format!("{name}.new"));
         fs::write(&new, bytes)?;
@@ -58,12 +62,18 @@ pub(super) fn read(store: &Store, spec: &TemplateSpec) -> Option<Template> {
     let baseline = Baseline::decode(&fs::read(directory.join("baseline")).ok()?).ok()?;
     let tree = Tree::decode(&fs::read(directory.join("files")).ok()?, LARGEST_TREE).ok()?;
     let about: About = serde_json::from_slice(&fs::read(directory.join("about")).ok()?).ok()?;
-    let files = baseline.components.get(&innkeeper_reset::components::Component::Files)?;
+    let files = baseline
+        .components
+        .get(&innkeeper_reset::components::Component::Files)?;
     if baseline.template_key != spec.key || tree.root() != *files {
         return None;
     }
     let lowers = lowers(spec);
-    let opened = lowers.iter().map(|path| store.layer(path)).collect::<Result<Vec<_>, _>>().ok()?;
+    let opened = lowers
+        .iter()
+        .map(|path| store.layer(path))
+        .collect::<Result<Vec<_>, _>>()
+        .ok()?;
     Some(Template {
         spec: spec.clone(),
         lower_marks: marks(&opened).ok()?,

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 
-use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::proc_dir::{ObserveError, ProcDir, call};
+use super::listeners::Listeners;
+use super::proc_dir::{ObserveError, ProcDir};
+use super::programs::Programs;
 use crate::components::limits;
-use crate::components::network::sockets;
 use crate::components::processes::ProcessView;
 use crate::digest::Digest;
 use crate::ids::IdMap;
@@ -29,76 +30,109 @@ const STATUS: [&str; 12] = [
     "THP_enabled",
 ];
 
-/// Reads one process from the host's `proc`, under the name of the service it belongs to.
-///
-/// The number is used once, to open the process's directory: should the process end meanwhile, this
-/// fails, and never mixes it with another of the same number.
+/// Digests for [`process`], which has no observer to keep them.
+static PROGRAMS: LazyLock<Programs> = LazyLock::new(Programs::default);
+
+/// Reads one process. For several of one sandbox an [`Observer`] does less.
 ///
 /// # Errors
-/// When anything cannot be read, the process having ended included.
+/// As [`Observer::process`].
 pub fn process(
     proc: &ProcDir,
     pid: u32,
     service: &str,
     ids: IdMap,
 ) -> Result<ProcessView, ObserveError> {
-    let own = proc.process(pid)?;
-    let form = |path: &str| ObserveError::Form {
-        path: format!("{pid}/{path}"),
-    };
-    let status = own.text("status")?;
-    let status: BTreeMap<&str, &str> = status
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .map(|(k, v)| (k, v.trim()))
-        .collect();
-    let field = |name: &str| status.get(name).copied().ok_or_else(|| form("status"));
-    let shown = |name: &str| {
-        field(name)?
-            .split_whitespace()
-            .map(|id| id_shown(id, ids))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| form("status"))
-    };
-    let kept = STATUS
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), (*status.get(name)?).to_owned())));
-    let zombie = field("State")?.starts_with(['Z', 'X']);
-    let (exe, exe_digest) = if zombie {
-        (String::new(), Digest::ZERO)
-    } else {
-        program(&own)?
-    };
-    let cwd = if zombie {
-        String::new()
-    } else {
-        own.link("cwd")?.escape_ascii().to_string()
-    };
-    Ok(ProcessView {
-        service: service.to_owned(),
-        exe,
-        exe_digest,
-        argv: strings(&own.bytes("cmdline")?),
-        env: if zombie {
-            Vec::new()
-        } else {
-            strings(&own.bytes("environ")?)
-        },
-        cwd,
-        uids: shown("Uid")?,
-        gids: shown("Gid")?,
-        groups: shown("Groups")?,
-        status: kept.collect(),
-        scheduling: scheduling(&own.text("stat")?).ok_or_else(|| form("stat"))?,
-        oom_score_adj: own.text("oom_score_adj")?.trim().to_owned(),
-        limits: limits::table(&own.text("limits")?).ok_or_else(|| form("limits"))?,
-        listeners: if zombie {
-            Vec::new()
-        } else {
-            listeners(&own)?.ok_or_else(|| form("net"))?
-        },
-        zombie,
-    })
+    Observer::new(proc, ids, &PROGRAMS).process(pid, service)
+}
+
+/// Reads the processes of one sandbox from outside.
+#[derive(Debug)]
+pub struct Observer<'a> {
+    proc: &'a ProcDir,
+    ids: IdMap,
+    programs: &'a Programs,
+    listeners: Option<Listeners>,
+}
+
+impl<'a> Observer<'a> {
+    /// `proc` is the host's; `programs` may be kept and shared by all observers of a machine. All
+    /// processes that are asked for must be of one network namespace.
+    pub fn new(proc: &'a ProcDir, ids: IdMap, programs: &'a Programs) -> Self {
+        Observer {
+            proc,
+            ids,
+            programs,
+            listeners: None,
+        }
+    }
+
+    /// Reads one process, under the name of the service it belongs to.
+    ///
+    /// The number is used once, to open the process's directory: should the process end meanwhile,
+    /// this fails, and never mixes it with another of the same number.
+    ///
+    /// # Errors
+    /// When anything cannot be read, the process having ended included.
+    pub fn process(&mut self, pid: u32, service: &str) -> Result<ProcessView, ObserveError> {
+        let own = self.proc.process(pid)?;
+        let form = |path: &str| ObserveError::Form {
+            path: format!("{pid}/{path}"),
+        };
+        let text = own.text("status")?;
+        let lines = text.lines().filter_map(|line| line.split_once(':'));
+        let status: BTreeMap<&str, &str> = lines.map(|(k, v)| (k, v.trim())).collect();
+        let field = |name: &str| status.get(name).copied().ok_or_else(|| form("status"));
+        let ids = |name: &str| {
+            let ids = field(name)?
+                .split_whitespace()
+                .map(|id| id_shown(id, self.ids));
+            ids.collect::<Option<Vec<_>>>()
+                .ok_or_else(|| form("status"))
+        };
+        let kept = STATUS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), (*status.get(name)?).to_owned())));
+        let mut view = ProcessView {
+            service: service.to_owned(),
+            exe: String::new(),
+            exe_digest: Digest::ZERO,
+            argv: strings(&own.bytes("cmdline")?),
+            env: Vec::new(),
+            cwd: String::new(),
+            uids: ids("Uid")?,
+            gids: ids("Gid")?,
+            groups: ids("Groups")?,
+            status: kept.collect(),
+            scheduling: scheduling(&own.text("stat")?).ok_or_else(|| form("stat"))?,
+            oom_score_adj: own.text("oom_score_adj")?.trim().to_owned(),
+            limits: limits::table(&own.text("limits")?).ok_or_else(|| form("limits"))?,
+            listeners: Vec::new(),
+            zombie: field("State")?.starts_with(['Z', 'X']),
+        };
+        // A zombie has no memory, files or directories any more.
+        if !view.zombie {
+            view.exe = own.link("exe")?.escape_ascii().to_string();
+            // Opened through the kernel's own link, by no path.
+            view.exe_digest = self.programs.digest(own.follow("exe")?.as_fd())?;
+            view.env = strings(&own.bytes("environ")?);
+            view.cwd = own.link("cwd")?.escape_ascii().to_string();
+            view.listeners = self.listeners(&own)?;
+        }
+        Ok(view)
+    }
+
+    fn listeners(&mut self, own: &ProcDir) -> Result<Vec<String>, ObserveError> {
+        let open = open_sockets(own)?;
+        if open.is_empty() {
+            return Ok(Vec::new());
+        }
+        let listeners = match self.listeners.take() {
+            Some(listeners) => listeners,
+            None => Listeners::read(own)?,
+        };
+        Ok(self.listeners.insert(listeners).among(&open))
+    }
 }
 
 fn id_shown(text: &str, ids: IdMap) -> Option<String> {
@@ -120,27 +154,6 @@ fn strings(bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Path and digest of the program. It is opened through the kernel's own link, by no path.
-fn program(own: &ProcDir) -> Result<(String, Digest), ObserveError> {
-    let path = own.link("exe")?.escape_ascii().to_string();
-    let file = own.follow("exe")?;
-    let stat = rustix::fs::fstat(&file).map_err(|e| call("stat", "exe", e))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ObserveError::Form { path: "exe".into() });
-    }
-    let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match rustix::io::read(file.as_fd(), &mut *buffer) {
-            Ok(0) => break,
-            Ok(len) => _ = hasher.update(&buffer[..len]),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(call("read", "exe", error)),
-        }
-    }
-    Ok((path, Digest::from_bytes(*hasher.finalize().as_bytes())))
-}
-
 /// Nice value, real-time priority and policy: fields 19, 40 and 41 of `proc_pid_stat(5)`. The name in
 /// front may hold blanks and brackets; the fields after its last bracket count from 3.
 fn scheduling(stat: &str) -> Option<String> {
@@ -154,8 +167,8 @@ fn scheduling(stat: &str) -> Option<String> {
     ))
 }
 
-/// What the process listens on: its open sockets, looked up in the tables of its network namespace.
-fn listeners(own: &ProcDir) -> Result<Option<Vec<String>>, ObserveError> {
+/// Inodes of the sockets that a process has open.
+fn open_sockets(own: &ProcDir) -> Result<BTreeSet<u64>, ObserveError> {
     let mut open = BTreeSet::new();
     for name in own.names("fd")? {
         let link = match own.link(&format!("fd/{name}")) {
@@ -172,27 +185,7 @@ fn listeners(own: &ProcDir) -> Result<Option<Vec<String>>, ObserveError> {
             .and_then(|rest| rest.strip_suffix(b"]"));
         open.extend(inode.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok()));
     }
-    let mut found = BTreeSet::new();
-    if open.is_empty() {
-        return Ok(Some(Vec::new()));
-    }
-    for table in ["tcp", "tcp6", "udp", "udp6", "raw", "raw6"] {
-        let Some(text) = own.text_if_there(&format!("net/{table}"))? else {
-            continue;
-        };
-        let Some(rows) = sockets::parse(&text) else {
-            return Ok(None);
-        };
-        let listening = rows
-            .iter()
-            .filter(|s| open.contains(&s.inode) && s.listens(table));
-        found.extend(listening.map(|socket| socket.place(table)));
-    }
-    if let Some(text) = own.text_if_there("net/unix")? {
-        let listening = sockets::unix(&text).filter(|s| open.contains(&s.inode) && s.listens());
-        found.extend(listening.map(|socket| socket.place()));
-    }
-    Ok(Some(found.into_iter().collect()))
+    Ok(open)
 }
 
 #[cfg(test)]

@@ -21,7 +21,10 @@ pub(super) struct Masks {
 impl Masks {
     /// Opens them, while the root is still the spawner's.
     pub(super) fn open() -> io::Result<Self> {
-        Ok(Self { directory: open(EMPTY_DIRECTORY, OFlags::PATH)?, file: open(EMPTY_FILE, OFlags::PATH)? })
+        Ok(Self {
+            directory: open(EMPTY_DIRECTORY, OFlags::PATH)?,
+            file: open(EMPTY_FILE, OFlags::PATH)?,
+        })
     }
 }
 
@@ -32,14 +35,39 @@ pub(in crate::spawner) const EMPTY_FILE: &str = "none";
 /// Hidden: facts of the host, and files that act on all of it. Docker's list, and what
 /// was found readable or writable beside it.
 const HIDDEN: &[&str] = &[
-    "proc/acpi", "proc/asound", "proc/bus", "proc/fs", "proc/irq", "proc/scsi", "proc/keys",
-    "proc/key-users", "proc/kcore", "proc/latency_stats", "proc/timer_list", "proc/timer_stats",
-    "proc/sched_debug", "proc/sysrq-trigger", "proc/interrupts", "proc/kallsyms",
-    "proc/config.gz", "proc/pressure", "proc/locks", "proc/kpagecount", "proc/kpageflags",
-    "proc/kpagecgroup", "proc/kmsg", "proc/vmallocinfo", "proc/slabinfo", "proc/mtrr",
+    "proc/acpi",
+    "proc/asound",
+    "proc/bus",
+    "proc/fs",
+    "proc/irq",
+    "proc/scsi",
+    "proc/keys",
+    "proc/key-users",
+    "proc/kcore",
+    "proc/latency_stats",
+    "proc/timer_list",
+    "proc/timer_stats",
+    "proc/sched_debug",
+    "proc/sysrq-trigger",
+    "proc/interrupts",
+    "proc/kallsyms",
+    "proc/config.gz",
+    "proc/pressure",
+    "proc/locks",
+    "proc/kpagecount",
+    "proc/kpageflags",
+    "proc/kpagecgroup",
+    "proc/kmsg",
+    "proc/vmallocinfo",
+    "proc/slabinfo",
+    "proc/mtrr",
 ];
-const HIDDEN_IN_SYS: &[&str] =
-    &["sys/firmware", "sys/kernel/debug", "sys/devices/virtual/powercap", "sys/kernel/security"];
+const HIDDEN_IN_SYS: &[&str] = &[
+    "sys/firmware",
+    "sys/kernel/debug",
+    "sys/devices/virtual/powercap",
+    "sys/kernel/security",
+];
 
 pub(super) fn mount_all(
     spec: &BuildSpec,
@@ -54,28 +82,30 @@ pub(super) fn mount_all(
     let at = directory("dev")?;
     mount::attach(dev, at.as_fd()).map_err(Failure::at("mounting /dev"))?;
     let terminal_group = (spec.base + 5).to_string();
-    attach(c"devpts", NOSUID | NOEXEC, "dev/pts", |fs| {
-        fs.flag(c"newinstance")?;
-        fs.set(c"ptmxmode", "0666")?;
-        fs.set(c"mode", "0620")?;
-        fs.set(c"gid", &terminal_group)
-    })?;
-    let base = spec.base.to_string();
-    attach(c"tmpfs", quiet, "dev/shm", |fs| {
-        fs.set(c"size", &spec.shm_bytes.to_string())?;
-        fs.set(c"mode", "1777")?;
-        fs.set(c"uid", &base)?;
-        fs.set(c"gid", &base)
-    })?;
+    // The roots of these belong to the guest's root: whoever creates them owns them.
     process::set_filesystem_ids(spec.base);
-    let queue = attach(c"mqueue", quiet, "dev/mqueue", |_| Ok(()));
+    let own = own_mounts(spec, &terminal_group);
     process::set_filesystem_ids(0);
-    queue?;
+    own?;
+    attach(c"mqueue", quiet, "dev/mqueue", |_| Ok(()))?;
     attach(c"sysfs", quiet | RDONLY, "sys", |_| Ok(()))?;
     for path in HIDDEN_IN_SYS {
         hide(path, masks)?;
     }
     Ok(())
+}
+
+fn own_mounts(spec: &BuildSpec, terminal_group: &str) -> Result<(), Failure> {
+    attach(c"devpts", NOSUID | NOEXEC, "dev/pts", |fs| {
+        fs.flag(c"newinstance")?;
+        fs.set(c"ptmxmode", "0666")?;
+        fs.set(c"mode", "0620")?;
+        fs.set(c"gid", terminal_group)
+    })?;
+    attach(c"tmpfs", NOSUID | NODEV | NOEXEC, "dev/shm", |fs| {
+        fs.set(c"size", &spec.shm_bytes.to_string())?;
+        fs.set(c"mode", "1777")
+    })
 }
 
 fn attach(
@@ -102,7 +132,13 @@ fn directory(path: &str) -> Result<OwnedFd, Failure> {
 
 fn open(path: &str, flags: OFlags) -> io::Result<OwnedFd> {
     let how = ResolveFlags::NO_SYMLINKS;
-    let opened = rustix::fs::openat2(CWD, format!("/{path}"), flags | OFlags::CLOEXEC, Mode::empty(), how)?;
+    let opened = rustix::fs::openat2(
+        CWD,
+        format!("/{path}"),
+        flags | OFlags::CLOEXEC,
+        Mode::empty(),
+        how,
+    )?;
     Ok(opened)
 }
 
@@ -115,7 +151,11 @@ fn hide(path: &str, masks: &Masks) -> Result<(), Failure> {
     };
     let stat = rustix::fs::fstat(&target).map_err(|e| fail(e.into()))?;
     let is_directory = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
-    let mask = if is_directory { &masks.directory } else { &masks.file };
+    let mask = if is_directory {
+        &masks.directory
+    } else {
+        &masks.file
+    };
     let mask = mount::clone_mount(mask.as_fd()).map_err(fail)?;
     mount::attach(mask.as_fd(), target.as_fd()).map_err(fail)
 }

@@ -40,26 +40,36 @@ fn prepare(
         Some((rows, columns)) => Some(own_terminal(rows, columns, user.uid)?),
         None => {
             for (number, fd) in stdio.iter().take(3).enumerate() {
-                process::move_to(fd.as_fd(), number as i32).map_err(Failure::at("placing stdio"))?;
+                process::move_to(fd.as_fd(), number as i32)
+                    .map_err(Failure::at("placing stdio"))?;
             }
             None
         }
     };
     let pid = std::process::id() as i32;
-    say(channel, INSIDE, pid, &master.iter().map(AsFd::as_fd).collect::<Vec<_>>());
+    say(
+        channel,
+        INSIDE,
+        pid,
+        &master.iter().map(AsFd::as_fd).collect::<Vec<_>>(),
+    );
     drop(master);
     let argv = strings(&message.argv)?;
     let env = strings(&environment(&message.env, &user))?;
     let channel = keep_only(channel)?;
     // The guest's rights first, its directory after: a path is never followed with ours.
     drop_rights(filter)?;
-    process::become_ids(user.uid, user.gid, &user.groups).map_err(Failure::at("becoming the user"))?;
+    process::become_ids(user.uid, user.gid, &user.groups)
+        .map_err(Failure::at("becoming the user"))?;
     rustix::process::chdir(message.cwd.as_slice()).map_err(|e| {
         let directory = String::from_utf8_lossy(&message.cwd);
-        Failure::of_command(format!("changing to the working directory {directory}"), e.into(), 126)
+        Failure::of_command(
+            format!("changing to the working directory {directory}"),
+            e.into(),
+            126,
+        )
     })?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(message.umask));
-    process::limit(libc::RLIMIT_CORE as u32, 0).map_err(Failure::at("setting limits"))?;
     process::default_signals();
     let failure = launch(&argv, &env);
     drop(channel);
@@ -103,7 +113,11 @@ fn strings(words: &[Vec<u8>]) -> Result<Vec<CString>, Failure> {
         .map(|word| {
             CString::new(word.as_slice()).map_err(|_| {
                 let error = io::Error::from_raw_os_error(libc::EINVAL);
-                Failure::of_command("passing a word that holds a NUL byte".to_owned(), error, 126)
+                Failure::of_command(
+                    "passing a word that holds a NUL byte".to_owned(),
+                    error,
+                    126,
+                )
             })
         })
         .collect()
@@ -126,7 +140,11 @@ fn launch(argv: &[CString], env: &[CString]) -> Failure {
         }
     }
     let missing = matches!(error.raw_os_error(), Some(libc::ENOENT));
-    Failure::of_command(format!("running {name}"), error, if missing { 127 } else { 126 })
+    Failure::of_command(
+        format!("running {name}"),
+        error,
+        if missing { 127 } else { 126 },
+    )
 }
 
 fn candidates(program: &[u8], env: &[CString]) -> Vec<CString> {
@@ -136,10 +154,19 @@ fn candidates(program: &[u8], env: &[CString]) -> Vec<CString> {
     if program.is_empty() {
         return Vec::new();
     }
-    let path = env.iter().rev().find_map(|v| v.as_bytes().strip_prefix(b"PATH="));
+    let path = env
+        .iter()
+        .rev()
+        .find_map(|v| v.as_bytes().strip_prefix(b"PATH="));
     path.unwrap_or(DEFAULT_PATH)
         .split(|b| *b == b':')
-        .map(|directory| if directory.is_empty() { b".".as_slice() } else { directory })
+        .map(|directory| {
+            if directory.is_empty() {
+                b".".as_slice()
+            } else {
+                directory
+            }
+        })
         .filter_map(|directory| CString::new([directory, b"/", program].concat()).ok())
         .collect()
 }

@@ -16,14 +16,26 @@ pub struct Failure {
 impl Failure {
     /// A step and an errno (0: none).
     pub fn new(step: &str, errno: i32) -> Self {
-        Self { step: step.to_owned(), errno, exit_code: 0 }
+        Self {
+            step: step.to_owned(),
+            errno,
+            exit_code: 0,
+        }
     }
 
     /// From an error at a step.
     pub fn of(step: String, error: io::Error) -> Self {
         let errno = error.raw_os_error().unwrap_or(0);
-        let step = if errno == 0 { format!("{step}: {error}") } else { step };
-        Self { step, errno, exit_code: 0 }
+        let step = if errno == 0 {
+            format!("{step}: {error}")
+        } else {
+            step
+        };
+        Self {
+            step,
+            errno,
+            exit_code: 0,
+        }
     }
 
     /// For `map_err`.
@@ -33,7 +45,10 @@ impl Failure {
 
     /// A command that cannot be run, with the exit code that shells and Docker give.
     pub fn of_command(step: String, error: io::Error, exit_code: i32) -> Self {
-        Self { exit_code, ..Self::of(step, error) }
+        Self {
+            exit_code,
+            ..Self::of(step, error)
+        }
     }
 
     /// For a channel.
@@ -49,15 +64,26 @@ impl Failure {
     /// From a channel.
     pub fn decode(bytes: &[u8]) -> Self {
         let number = |at: usize| {
-            bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_le_bytes)
+            bytes
+                .get(at..at + 4)
+                .and_then(|b| b.try_into().ok())
+                .map_or(0, i32::from_le_bytes)
         };
         let step = String::from_utf8_lossy(bytes.get(8..).unwrap_or_default()).into_owned();
-        Self { step, errno: number(0), exit_code: number(4) }
+        Self {
+            step,
+            errno: number(0),
+            exit_code: number(4),
+        }
     }
 
     /// For the daemon.
     pub fn reply(&self) -> Reply {
-        Reply::Failed { step: self.step.clone(), errno: self.errno, exit_code: self.exit_code }
+        Reply::Failed {
+            step: self.step.clone(),
+            errno: self.errno,
+            exit_code: self.exit_code,
+        }
     }
 }
 

@@ -24,7 +24,11 @@ pub(super) fn resolve(spec: &str) -> Result<User, Failure> {
     let group = read("/etc/group");
     lookup(spec, &passwd, &group).ok_or_else(|| {
         let error = io::Error::from_raw_os_error(libc::ENOENT);
-        Failure::of_command(format!("finding user {spec} in the image's /etc/passwd"), error, 126)
+        Failure::of_command(
+            format!("finding user {spec} in the image's /etc/passwd"),
+            error,
+            126,
+        )
     })
 }
 
@@ -32,11 +36,15 @@ pub(super) fn resolve(spec: &str) -> Result<User, Failure> {
 fn read(path: &str) -> Vec<u8> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut bytes = Vec::new();
-    let Ok(fd) = rustix::fs::openat(CWD, path, flags, Mode::empty()) else { return bytes };
+    let Ok(fd) = rustix::fs::openat(CWD, path, flags, Mode::empty()) else {
+        return bytes;
+    };
     let is_file = rustix::fs::fstat(&fd)
         .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::RegularFile);
     if is_file {
-        let _ = std::fs::File::from(fd).take(LARGEST).read_to_end(&mut bytes);
+        let _ = std::fs::File::from(fd)
+            .take(LARGEST)
+            .read_to_end(&mut bytes);
     }
     bytes
 }
@@ -61,7 +69,10 @@ fn lookup(spec: &str, passwd: &[u8], group: &[u8]) -> Option<User> {
             };
         }
         None => {
-            let member = |f: &[&[u8]]| f[3].split(|b| *b == b',').any(|m| !m.is_empty() && m == login);
+            let member = |f: &[&[u8]]| {
+                f[3].split(|b| *b == b',')
+                    .any(|m| !m.is_empty() && m == login)
+            };
             groups = lines(group)
                 .filter(|f| f.len() >= 4 && member(f))
                 .filter_map(|f| number(f[2]))
@@ -71,11 +82,17 @@ fn lookup(spec: &str, passwd: &[u8], group: &[u8]) -> Option<User> {
     if !groups.contains(&gid) {
         groups.insert(0, gid);
     }
-    Some(User { uid, gid, groups, home: if home.is_empty() { b"/".to_vec() } else { home } })
+    Some(User {
+        uid,
+        gid,
+        groups,
+        home: if home.is_empty() { b"/".to_vec() } else { home },
+    })
 }
 
 fn lines(file: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
-    file.split(|b| *b == b'\n').map(|line| line.split(|b| *b == b':').collect())
+    file.split(|b| *b == b'\n')
+        .map(|line| line.split(|b| *b == b':').collect())
 }
 
 /// Whether an entry has this name, or this number.
@@ -92,19 +109,26 @@ fn number(field: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const PASSWD: &[u8] = b"root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbad\n";
+    const PASSWD: &[u8] =
+        b"root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbad\n";
     const GROUP: &[u8] = b"root:x:0:\nann:x:1000:\nwheel:x:10:bob,ann\n";
 
     #[test]
     fn names_and_numbers_and_groups() {
         let root = lookup("", PASSWD, GROUP).unwrap();
-        assert_eq!((root.uid, root.gid, root.home.as_slice()), (0, 0, b"/root".as_slice()));
+        assert_eq!(
+            (root.uid, root.gid, root.home.as_slice()),
+            (0, 0, b"/root".as_slice())
+        );
         let ann = lookup("ann", PASSWD, GROUP).unwrap();
         assert_eq!((ann.uid, ann.groups), (1000, vec![1000, 10]));
         let ann = lookup("1000:wheel", PASSWD, GROUP).unwrap();
         assert_eq!((ann.gid, ann.groups), (10, vec![10]));
         let stranger = lookup("4242:17", PASSWD, GROUP).unwrap();
-        assert_eq!((stranger.uid, stranger.gid, stranger.home.as_slice()), (4242, 17, b"/".as_slice()));
+        assert_eq!(
+            (stranger.uid, stranger.gid, stranger.home.as_slice()),
+            (4242, 17, b"/".as_slice())
+        );
         assert_eq!(lookup("nobody-here", PASSWD, GROUP), None);
     }
 }
