@@ -13,7 +13,8 @@ mod programs;
 
 pub use inside::{InsideScope, InsideView, inside, message_queues};
 pub use proc_dir::{ObserveError, ProcDir, pids};
-pub use process::{own_init, process};
+pub use process::{Observer, own_init, process};
+pub use programs::Programs;
 
 use std::collections::BTreeMap;
 

@@ -82,7 +82,16 @@ pub fn inside(
 
 fn network(proc: &ProcDir, scope: InsideScope) -> Result<Option<Facts>, ObserveError> {
     let mut texts = BTreeMap::new();
+    if scope.network == Scope::Own {
+        for counters in ["sockstat", "sockstat6"] {
+            let text = proc.text_if_there(&format!("thread-self/net/{counters}"))?;
+            texts.extend(network::empty_tables(text.as_deref().unwrap_or_default()));
+        }
+    }
     for name in network::FILES {
+        if texts.contains_key(name) {
+            continue;
+        }
         texts.insert(
             name.to_owned(),
             proc.text_if_there(&format!("thread-self/net/{name}"))?,

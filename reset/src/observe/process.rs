@@ -46,6 +46,20 @@ pub fn process(
     Observer::new(proc, ids, &PROGRAMS).process(pid, service)
 }
 
+/// Reads the first process of a sandbox, which the caller made of its own program and which has
+/// executed no other: program, arguments and environment are the caller's, and are not compared.
+///
+/// # Errors
+/// As [`Observer::process`].
+pub fn own_init(
+    proc: &ProcDir,
+    pid: u32,
+    service: &str,
+    ids: IdMap,
+) -> Result<ProcessView, ObserveError> {
+    Observer::new(proc, ids, &PROGRAMS).own_init(pid, service)
+}
+
 /// Reads the processes of one sandbox from outside.
 #[derive(Debug)]
 pub struct Observer<'a> {
@@ -76,6 +90,34 @@ impl<'a> Observer<'a> {
     /// When anything cannot be read, the process having ended included.
     pub fn process(&mut self, pid: u32, service: &str) -> Result<ProcessView, ObserveError> {
         let own = self.proc.process(pid)?;
+        let mut view = self.common(&own, pid, service)?;
+        // A zombie has no memory, files or directories any more.
+        if !view.zombie {
+            view.exe = own.link("exe")?.escape_ascii().to_string();
+            // Opened through the kernel's own link, by no path.
+            view.exe_digest = self.programs.digest(own.follow("exe")?.as_fd())?;
+            view.argv = strings(&own.bytes("cmdline")?);
+            view.env = strings(&own.bytes("environ")?);
+        }
+        Ok(view)
+    }
+
+    /// Reads the first process, as [`own_init`] does.
+    ///
+    /// # Errors
+    /// As [`Observer::process`].
+    pub fn own_init(&mut self, pid: u32, service: &str) -> Result<ProcessView, ObserveError> {
+        let own = self.proc.process(pid)?;
+        self.common(&own, pid, service)
+    }
+
+    /// Everything but program, arguments and environment.
+    fn common(
+        &mut self,
+        own: &ProcDir,
+        pid: u32,
+        service: &str,
+    ) -> Result<ProcessView, ObserveError> {
         let form = |path: &str| ObserveError::Form {
             path: format!("{pid}/{path}"),
         };
@@ -97,7 +139,7 @@ impl<'a> Observer<'a> {
             service: service.to_owned(),
             exe: String::new(),
             exe_digest: Digest::ZERO,
-            argv: strings(&own.bytes("cmdline")?),
+            argv: Vec::new(),
             env: Vec::new(),
             cwd: String::new(),
             uids: ids("Uid")?,
@@ -110,14 +152,9 @@ impl<'a> Observer<'a> {
             listeners: Vec::new(),
             zombie: field("State")?.starts_with(['Z', 'X']),
         };
-        // A zombie has no memory, files or directories any more.
         if !view.zombie {
-            view.exe = own.link("exe")?.escape_ascii().to_string();
-            // Opened through the kernel's own link, by no path.
-            view.exe_digest = self.programs.digest(own.follow("exe")?.as_fd())?;
-            view.env = strings(&own.bytes("environ")?);
             view.cwd = own.link("cwd")?.escape_ascii().to_string();
-            view.listeners = self.listeners(&own)?;
+            view.listeners = self.listeners(own)?;
         }
         Ok(view)
     }

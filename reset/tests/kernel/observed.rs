@@ -10,8 +10,8 @@ use innkeeper_reset::components::network::Scope;
 use innkeeper_reset::components::{Component, processes};
 use innkeeper_reset::ids::IdMap;
 use innkeeper_reset::observe::{
-    InsideScope, InsideView, ObserveError, ProcDir, inside, limits, message_queues, mounts, pids,
-    process,
+    InsideScope, InsideView, ObserveError, ProcDir, inside, limits, message_queues, mounts,
+    own_init, pids, process,
 };
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
@@ -143,6 +143,9 @@ fn a_process_with_all_that_is_compared() {
     assert_eq!(view.uids, ["0"; 4]);
     assert!(view.status.contains_key("CapBnd") && view.limits.contains_key("Max open files"));
     assert!(!view.zombie);
+
+    let init = own_init(&proc, own, "test", IdMap::CANONICAL).expect("readable");
+    assert!(init.exe.is_empty() && init.env.is_empty() && init.status == view.status);
 
     let outside = process(&proc, own, "test", IdMap::at(100_000)).expect("readable");
     assert_eq!(
