@@ -269,6 +269,6 @@ impl Handle {
 }
 
 #[cfg(test)]
-// mod fake;
+mod fake;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ pub(super) const BASELINE_FORMAT: u32 = 1;
 
 impl Task {
     pub(super) fn ask(&mut self, request: LeaseRequest, waiter: Waiter) {
-        if !self.emptying.is_empty() || self.stopping.is_some() {
+        if self.closed || self.stopping.is_some() {
             let _ = waiter.reply.send(Err(Refused::Stopping));
             return;
         }

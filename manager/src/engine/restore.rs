@@ -78,6 +78,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         returning: HashMap::new(),
         resets: HashMap::new(),
         holders: HashMap::new(),
+        closed: false,
         emptying: Vec::new(),
         stopping: None,
         wake: None,

@@ -9,6 +9,7 @@ use super::task::Task;
 impl Task {
     /// Begins to give everything up that this life of the manager made.
     pub(super) fn empty(&mut self, reply: oneshot::Sender<usize>) {
+        self.closed = true;
         self.emptying.push(reply);
         for (request, waiters) in std::mem::take(&mut self.waiting) {
             drop(waiters);

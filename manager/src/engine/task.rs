@@ -108,6 +108,8 @@ pub(super) struct Task {
     pub(super) resets: HashMap<LeaseId, v1::ResetReply>,
     /// Leases granted in this life, by the process that holds them where it is known.
     pub(super) holders: HashMap<LeaseId, Option<i32>>,
+    /// Takes no more requests.
+    pub(super) closed: bool,
     pub(super) emptying: Vec<oneshot::Sender<usize>>,
     pub(super) stopping: Option<(Instant, oneshot::Sender<()>)>,
     pub(super) wake: Option<Instant>,

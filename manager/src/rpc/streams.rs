@@ -79,6 +79,10 @@ impl<T: Unpin> tokio_stream::Stream for Upstream<T> {
 
 /// Resolves when an upstream broke; never when it ended well.
 async fn broke(broken: &mut oneshot::Receiver<Status>) -> Status {
+    // It may be asked again after it ended well, and must not be polled then.
+    if broken.is_terminated() {
+        return std::future::pending().await;
+    }
     match broken.await {
         Ok(status) => status,
         Err(_) => std::future::pending().await,

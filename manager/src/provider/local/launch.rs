@@ -125,7 +125,7 @@ mod tests {
     #[tokio::test]
     async fn a_daemon_is_started_in_its_own_session_and_its_words_are_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let script = dir.path().join("execd");
+        let script = dir.path().join("daemon");
         let text = "#!/bin/sh\necho \"$@\" $(cut -d' ' -f6 /proc/$$/stat) $$\n";
         std::fs::write(&script, text).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
