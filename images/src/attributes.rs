@@ -40,7 +40,7 @@ impl Attributes {
             uid: stat.st_uid,
             gid: stat.st_gid,
             mtime: Timestamp {
-                seconds: stat.st_mtime as i64,
+                seconds: stat.st_mtime,
                 nanos: stat.st_mtime_nsec as u32,
             },
             xattrs: read_xattrs(dir, name)?,

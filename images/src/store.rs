@@ -1,4 +1,13 @@
-//! The store on disk.
+//! The store on disk:
+//!
+//! ```text
+//! layers/<id>/tree/         the unpacked layer, with the image's own ids
+//! layers/<id>/layer.json    its record, written last
+//! images/<digest>.json      one image
+//! images/names/<hash>.json  one name and the image it stands for
+//! tmp/                      unfinished work, each piece under a lock
+//! lock                      held while records change or layers go
+//! ```
 
 mod names;
 mod records;
@@ -117,8 +126,13 @@ impl Store {
 
     pub(crate) fn find_layer(&self, layer: &LayerId) -> Result<Option<LayerRecord>, Error> {
         let folder = self.layer_folder(layer);
-        let record = records::read_json(&folder.join("layer.json"))?;
-        Ok(record.filter(|_| folder.join("tree").is_dir()))
+        // A record that cannot be read, as a power failure may leave it, is as good as none: the
+        // next import makes the layer anew.
+        let record = match records::read_json::<LayerRecord>(&folder.join("layer.json")) {
+            Err(Error::Record { .. }) => None,
+            read => read?,
+        };
+        Ok(record.filter(|record| record.version == 1 && folder.join("tree").is_dir()))
     }
 
     fn layer_folder(&self, layer: &LayerId) -> PathBuf {

@@ -213,6 +213,8 @@ struct BlobReader {
     remote: Arc<Remote>,
     stream: oci_client::client::SizedStream,
     current: io::Cursor<Vec<u8>>,
+    /// The client's stream must not be asked again after its end.
+    ended: bool,
 }
 
 impl BlobReader {
@@ -233,6 +235,7 @@ impl BlobReader {
             remote: Arc::clone(remote),
             stream,
             current: io::Cursor::default(),
+            ended: false,
         })
     }
 }
@@ -241,7 +244,7 @@ impl Read for BlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let got = self.current.read(buffer)?;
-            if got > 0 || buffer.is_empty() {
+            if got > 0 || buffer.is_empty() || self.ended {
                 return Ok(got);
             }
             match self.remote.runtime.block_on(self.stream.next()) {
@@ -250,7 +253,7 @@ impl Read for BlobReader {
                     let ours = failure::explain_stream(&self.remote.name(), &error);
                     return Err(io::Error::other(ours));
                 }
-                None => return Ok(0),
+                None => self.ended = true,
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::listing;
 use crate::tarball::{Place, Tarball, dir, docker_archive, file};
 
 /// The program of `examples/import.rs`, which cargo builds with the tests.
-fn importer() -> PathBuf {
+pub(crate) fn importer() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let path = tests
         .parent()

@@ -323,3 +323,66 @@ fn a_full_disk_is_said_and_cleaned_up() {
         std::panic::resume_unwind(panic);
     }
 }
+
+#[test]
+fn no_damage_to_a_header_breaks_the_importer() {
+    let place = Place::new();
+    let mut noted = file(b"d/noted", b"x");
+    noted.pax = vec![
+        ("SCHILY.xattr.user.k", b"v"),
+        ("mtime", b"1.5"),
+        ("path", b"d/other"),
+    ];
+    let mut sparse = file(b"sparse", b"datadata");
+    sparse.pax = vec![
+        ("GNU.sparse.map", b"0,4,100,4"),
+        ("GNU.sparse.size", b"200"),
+    ];
+    let layer = Tarball::of(&[
+        dir(b"d"),
+        noted,
+        symlink(b"s", b"d"),
+        hard_link(b"s/h", b"d/other"),
+        file(b"s/.wh.gone", b""),
+        sparse,
+    ]);
+    let outside = crate::listing::of(place.folder.path(), false).len();
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut accepted = 0;
+    for _ in 0..300 {
+        let mut damaged = layer.clone();
+        for _ in 0..2 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let at = (random >> 16) as usize % damaged.len();
+            damaged[at] = random as u8;
+            // With a right checksum, or the first check would refuse all of them.
+            let block = at / 512 * 512;
+            let header = &mut damaged[block..block + 512];
+            if &header[257..262] == b"ustar" {
+                header[148..156].fill(b' ');
+                let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+                header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+            }
+        }
+        match place.import(&[damaged]) {
+            Ok(image) => {
+                accepted += 1;
+                place
+                    .store
+                    .remove(
+                        &image.digest.to_string(),
+                        &|_: &innkeeper_images::LayerId| false,
+                    )
+                    .unwrap();
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::BadInput, "{error}"),
+        }
+        place.assert_empty();
+    }
+    assert!(accepted > 0);
+    fs::remove_file(place.path("image.tar")).unwrap();
+    // The store's lock file is the one thing that is new.
+    assert!(crate::listing::of(place.folder.path(), false).len() <= outside + 1);
+}

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use innkeeper_images::{Digest, ErrorKind, LayerId, Source, Step, Store};
 
-use crate::tarball::{Place, Tarball, docker_archive, file};
+use crate::tarball::{Place, Tarball, docker_archive, file, symlink};
 
 fn never(_: &LayerId) -> bool {
     false
@@ -199,4 +199,94 @@ fn a_store_can_be_opened_again() {
     let image = place.import(&[Tarball::of(&[file(b"a", b"1")])]).unwrap();
     let again = Store::open(place.store.folder()).unwrap();
     assert_eq!(again.resolve("made:1").unwrap(), image);
+}
+
+#[test]
+fn an_archive_may_name_a_layer_by_a_link() {
+    let place = Place::new();
+    let layer = Tarball::of(&[file(b"a", b"1")]);
+    let mut tar = Tarball::default();
+    tar.add(&symlink(b"second/layer.tar", b"../first/layer.tar"));
+    tar.add(&file(b"./first/layer.tar", &layer));
+    tar.add(&symlink(b"round", b"round"));
+    tar.add(&file(
+        b"config.json",
+        crate::tarball::config(&[Digest::of(&layer)]).as_bytes(),
+    ));
+    let manifest = |layer: &str| format!(r#"[{{"Config":"config.json","Layers":["{layer}"]}}]"#);
+    let mut looped = tar.clone();
+    tar.add(&file(
+        b"manifest.json",
+        manifest("second/layer.tar").as_bytes(),
+    ));
+    looped.add(&file(b"manifest.json", manifest("round").as_bytes()));
+    let path = place.path("links.tar");
+    fs::write(&path, tar.finish()).unwrap();
+    let source = Source::parse(path.to_str().unwrap()).unwrap();
+    let image = place.store.import(&source, None, &mut ()).unwrap();
+    assert_eq!(image.layers[0].digest(), Digest::of(&layer));
+    fs::write(&path, looped.finish()).unwrap();
+    let error = place.store.import(&source, None, &mut ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BadInput, "{error}");
+}
+
+#[test]
+fn an_index_gives_the_image_for_this_machine() {
+    let place = Place::new();
+    let layout = place.path("layout");
+    fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
+    let blob = |bytes: &[u8]| {
+        let digest = Digest::of(bytes);
+        fs::write(layout.join("blobs/sha256").join(digest.hex()), bytes).unwrap();
+        format!(r#""digest":"{digest}","size":{}"#, bytes.len())
+    };
+    let host = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let entry = |architecture: &str| {
+        let layer = Tarball::of(&[file(architecture.as_bytes(), b"")]);
+        let config = crate::tarball::config(&[Digest::of(&layer)]).replace("amd64", architecture);
+        let manifest = format!(
+            r#"{{"schemaVersion":2,"config":{{"mediaType":"application/vnd.oci.image.config.v1+json",{}}},
+            "layers":[{{"mediaType":"application/vnd.oci.image.layer.v1.tar",{}}}]}}"#,
+            blob(config.as_bytes()),
+            blob(&layer),
+        );
+        format!(
+            r#"{{"mediaType":"application/vnd.oci.image.manifest.v1+json",{},"platform":{{"architecture":"{architecture}","os":"linux"}}}}"#,
+            blob(manifest.as_bytes())
+        )
+    };
+    let point_to = |entries: &[String]| {
+        let index = format!(
+            r#"{{"schemaVersion":2,"manifests":[{}]}}"#,
+            entries.join(",")
+        );
+        let top = format!(
+            r#"{{"schemaVersion":2,"manifests":[{{"mediaType":"application/vnd.oci.image.index.v1+json",{},
+            "annotations":{{"org.opencontainers.image.ref.name":"sets/multi:1"}}}}]}}"#,
+            blob(index.as_bytes())
+        );
+        fs::write(layout.join("index.json"), top).unwrap();
+        fs::write(
+            layout.join("oci-layout"),
+            r#"{"imageLayoutVersion":"1.0.0"}"#,
+        )
+        .unwrap();
+        let source = Source::parse(layout.to_str().unwrap()).unwrap();
+        place.store.import(&source, None, &mut ())
+    };
+    let image = point_to(&[entry("s390x"), entry(host)]).unwrap();
+    assert_eq!(
+        (image.config.architecture.as_str(), image.names),
+        (host, vec!["sets/multi:1".to_owned()])
+    );
+    let error = point_to(&[entry("s390x"), entry("riscv64")]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(
+        error.to_string().contains("linux/s390x, linux/riscv64"),
+        "{error}"
+    );
 }

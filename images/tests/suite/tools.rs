@@ -244,8 +244,8 @@ fn a_changed_blob_of_a_layout_is_refused() {
 }
 
 #[test]
-fn sparse_files_of_every_form_come_out_whole() {
-    if missing("sparse_files_of_every_form_come_out_whole", &["tar"]) {
+fn every_form_of_tar_comes_out_whole() {
+    if missing("every_form_of_tar_comes_out_whole", &["tar"]) {
         return;
     }
     let place = Place::new();
@@ -255,17 +255,18 @@ fn sparse_files_of_every_form_come_out_whole() {
         "mkdir root; cd root; truncate -s 3M few many tail end
          for at in 0 1000000 2000000; do printf data | dd of=few bs=1 seek=$at conv=notrunc status=none; done
          i=0; while [ $i -lt 60 ]; do printf $i | dd of=many bs=1 seek=$((i * 50000)) conv=notrunc status=none; i=$((i + 1)); done
-         printf x | dd of=end bs=1 seek=3145727 conv=notrunc status=none",
+         printf x | dd of=end bs=1 seek=3145727 conv=notrunc status=none
+         long=$(printf 'long%.0s' $(seq 50)); mkdir $long; echo x > $long/$long; ln $long/$long $long/again; ln -s $long$long link
+         find . -print0 | xargs -0 touch -h -d '2020-02-02 02:02:02'",
     );
-    for (index, form) in [
+    let before = listing::of(&place.path("root"), true);
+    let forms = [
         "gnu",
         "posix --sparse-version=0.0",
         "posix --sparse-version=0.1",
         "posix --sparse-version=1.0",
-    ]
-    .iter()
-    .enumerate()
-    {
+    ];
+    for (index, form) in forms.iter().enumerate() {
         sh(
             folder,
             &format!("tar -C root --sparse --format={form} -cf {index}.tar ."),
@@ -274,13 +275,7 @@ fn sparse_files_of_every_form_come_out_whole() {
         assert!(layer.len() < 2 << 20, "tar has not made it sparse");
         let image = place.import(std::slice::from_ref(&layer)).unwrap();
         assert_eq!(image.layers[0].digest(), Digest::of(&layer));
-        for name in ["few", "many", "tail", "end"] {
-            let unpacked = fs::read(place.top(&image).join(name)).unwrap();
-            assert!(
-                unpacked == fs::read(place.path("root").join(name)).unwrap(),
-                "{name} in {form}"
-            );
-        }
+        assert_eq!(listing::of(&place.top(&image), true), before, "{form}");
     }
 }
 
@@ -291,7 +286,8 @@ struct Registry {
 }
 
 impl Registry {
-    fn start(folder: &Path) -> Registry {
+    /// `auth` goes into its configuration.
+    fn start(folder: &Path, auth: &str) -> Registry {
         let port = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
@@ -299,7 +295,7 @@ impl Registry {
             .port();
         let address = format!("127.0.0.1:{port}");
         let config = format!(
-            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '{address}'}}\n",
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '{address}'}}\n{auth}",
             folder.join("registry").display()
         );
         fs::write(folder.join("registry.yml"), config).unwrap();
@@ -347,7 +343,7 @@ fn a_registry_gives_the_same_trees() {
     }
     let place = Place::new();
     build(place.folder.path());
-    let registry = Registry::start(place.folder.path());
+    let registry = Registry::start(place.folder.path(), "");
     let address = registry.address.clone();
     let result = std::panic::catch_unwind(|| {
         sh(
@@ -427,4 +423,81 @@ fn a_registry_gives_the_same_trees() {
         gone.unwrap_err().kind(),
         innkeeper_images::ErrorKind::Transient
     );
+}
+
+#[test]
+fn a_registry_with_a_password_takes_that_of_docker_login() {
+    let test = "a_registry_with_a_password_takes_that_of_docker_login";
+    if missing(
+        test,
+        &[
+            "umoci",
+            "skopeo",
+            "docker-registry",
+            "setfattr",
+            "setcap",
+            "setfacl",
+        ],
+    ) {
+        return;
+    }
+    if cfg!(not(feature = "registry")) {
+        println!("not run: {test}: built without the feature `registry`");
+        return;
+    }
+    let place = Place::new();
+    let folder = place.folder.path();
+    build(folder);
+    // The password is `secret`.
+    let passwords = "guest:$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    fs::write(folder.join("htpasswd"), passwords).unwrap();
+    let auth = format!(
+        "auth: {{htpasswd: {{realm: here, path: {}}}}}\n",
+        folder.join("htpasswd").display()
+    );
+    let registry = Registry::start(folder, &auth);
+    let reference = format!("{}/sets/task:1", registry.address);
+    let result = std::panic::catch_unwind(|| {
+        sh(
+            folder,
+            &format!(
+                "skopeo copy -q --dest-creds guest:secret --dest-tls-verify=false oci:layout:task docker://{reference}"
+            ),
+        );
+        let import = |config: &str| {
+            fs::write(folder.join("config.json"), config).unwrap();
+            let mut command = Command::new(crate::concurrent::importer());
+            command
+                .env("DOCKER_CONFIG", folder)
+                .arg(place.store.folder())
+                .arg(&reference);
+            command.output().unwrap()
+        };
+        let login = |auth: &str| {
+            format!(
+                r#"{{"auths":{{"{}":{{"auth":"{auth}"}}}}}}"#,
+                registry.address
+            )
+        };
+        for config in ["{}", &login("Z3Vlc3Q6d3Jvbmc=")] {
+            let refused = import(config);
+            let said = String::from_utf8_lossy(&refused.stderr);
+            assert!(
+                !refused.status.success() && said.contains("docker login"),
+                "{said}"
+            );
+            place.assert_empty();
+        }
+        let done = import(&login("Z3Vlc3Q6c2VjcmV0"));
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        assert!(place.store.resolve(&reference).unwrap().private);
+    });
+    registry.stop();
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
 }
