@@ -15,6 +15,7 @@ pub const DIFFERENCES: usize = 20;
 
 /// What became of a sandbox.
 #[derive(Debug, Clone)]
+#[must_use = "a tainted sandbox has to be destroyed"]
 pub enum Verdict {
     /// Proven equal to its baseline.
     Clean(Clean),

@@ -89,7 +89,7 @@ impl<'a, G: Ground> Ctx<'a, G> {
 
 macro_rules! phases {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        $($(#[$doc])* pub struct $name<'a, G: Ground>(Ctx<'a, G>);)*
+        $($(#[$doc])* #[must_use = "a reset that stops half way leaves the sandbox in between"] pub struct $name<'a, G: Ground>(Ctx<'a, G>);)*
     };
 }
 
@@ -109,9 +109,11 @@ phases! {
 }
 
 /// The files have been looked at, and are equal.
+#[must_use = "a reset that stops half way leaves the sandbox in between"]
 pub struct FilesVerified<'a, G: Ground>(Ctx<'a, G>, FilesReport);
 
 /// The services are ready.
+#[must_use = "a reset that stops half way leaves the sandbox in between"]
 pub struct ServicesUp<'a, G: Ground>(Ctx<'a, G>, FilesReport);
 
 impl<'a, G: Ground> Returned<'a, G> {

@@ -13,6 +13,7 @@ use innkeeper_reset::observe::{
     InsideScope, InsideView, ObserveError, ProcDir, inside, limits, message_queues, mounts,
     own_init, pids, process,
 };
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::scratch::{Mounted, as_root, c_name, open_dir};
@@ -28,13 +29,17 @@ fn proc() -> ProcDir {
     ProcDir::new(open_dir(Path::new("/proc"))).expect("procfs")
 }
 
-/// Runs `change` and then the reader in fresh namespaces, which go away with the thread.
-fn seen_after(change: impl FnOnce() -> Option<TcpListener> + Send) -> InsideView {
+/// Runs `change` and then the reader in fresh namespaces, which go away with the thread. Its root is a
+/// file system of its own, so that what others mount on this machine does not show.
+fn seen_after(change: impl FnOnce(&ProcDir) -> Option<TcpListener> + Send) -> InsideView {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let root = c_name(dir.path().to_str().expect("utf-8"));
     let reader = || {
-        sys::own_namespaces();
-        let _kept = change();
+        let proc = proc();
+        sys::own_namespaces(&root);
+        let _kept = change(&proc);
         let queues = message_queues().expect("mqueue");
-        inside(&proc(), queues.as_fd(), SCOPE).expect("readable")
+        inside(&proc, queues.as_fd(), SCOPE).expect("readable")
     };
     std::thread::scope(|scope| scope.spawn(reader).join().expect("reader"))
 }
@@ -44,8 +49,9 @@ fn two_fresh_ones_are_equal_and_every_leaving_shows() {
     if !as_root("two_fresh_ones_are_equal_and_every_leaving_shows") {
         return;
     }
-    let fresh = seen_after(|| None);
-    assert_eq!(seen_after(|| None), fresh);
+    let fresh = seen_after(|_| None);
+    assert_eq!(seen_after(|_| None), fresh);
+    assert_eq!(fresh.facts[&Component::Mounts].iter().count(), 1);
     let components: Vec<_> = fresh.facts.keys().copied().collect();
     assert_eq!(
         components,
@@ -57,48 +63,35 @@ fn two_fresh_ones_are_equal_and_every_leaving_shows() {
         ]
     );
 
-    let dir = tempfile::tempdir().expect("tempdir");
-    let mount_point = c_name(dir.path().to_str().expect("utf-8"));
-    type Leave<'a> = Box<dyn FnOnce() -> Option<TcpListener> + Send + 'a>;
-    let quietly = |f: fn()| -> Leave<'_> {
-        Box::new(move || {
-            f();
+    type Leave = fn(&ProcDir) -> Option<TcpListener>;
+    let leavings: [(Component, &str, Leave); 6] = [
+        (Component::Kernel, "kernel/hostname", |_| {
+            rustix::system::sethostname(b"changed").expect("sethostname");
             None
-        })
-    };
-    let leavings: Vec<(Component, &str, Leave<'_>)> = vec![
-        (
-            Component::Kernel,
-            "kernel/hostname",
-            quietly(|| {
-                rustix::system::sethostname(b"changed").expect("sethostname");
-            }),
-        ),
-        (
-            Component::Kernel,
-            "kernel/shmmni",
-            quietly(|| {
-                std::fs::write("/proc/sys/kernel/shmmni", "1234").expect("sysctl");
-            }),
-        ),
-        (Component::Ipc, "shm", quietly(sys::make_segment)),
-        (Component::Ipc, "queues", quietly(sys::make_queue)),
-        (
-            Component::Network,
-            "tcp",
-            Box::new(|| {
-                sys::loopback_up();
-                Some(TcpListener::bind("127.0.0.1:4321").expect("bind"))
-            }),
-        ),
-        (
-            Component::Mounts,
-            dir.path().to_str().expect("utf-8"),
-            Box::new(|| {
-                sys::mount_tmpfs(&mount_point);
-                None
-            }),
-        ),
+        }),
+        (Component::Kernel, "kernel/shmmni", |proc| {
+            let (path, write) = ("sys/kernel/shmmni", OFlags::WRONLY);
+            let file = openat(proc.as_fd(), path, write, Mode::empty()).expect("open");
+            rustix::io::write(file, b"1234").expect("sysctl");
+            None
+        }),
+        (Component::Ipc, "shm", |_| {
+            sys::make_segment();
+            None
+        }),
+        (Component::Ipc, "queues", |_| {
+            sys::make_queue();
+            None
+        }),
+        (Component::Network, "tcp", |_| {
+            sys::loopback_up();
+            Some(TcpListener::bind("127.0.0.1:4321").expect("bind"))
+        }),
+        (Component::Mounts, "/left", |_| {
+            std::fs::create_dir("/left").expect("mkdir");
+            sys::mount_tmpfs(c"/left");
+            None
+        }),
     ];
     for (component, key, leave) in leavings {
         let seen = seen_after(leave);

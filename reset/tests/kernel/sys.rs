@@ -73,23 +73,25 @@ pub(crate) fn id_mapped_clone(mount: BorrowedFd<'_>, user: BorrowedFd<'_>) -> Ow
     }
 }
 
-/// Gives the calling thread namespaces of its own, with private mounts.
-pub(crate) fn own_namespaces() {
+/// Gives the calling thread namespaces of its own, with private mounts and a root of its own, mounted
+/// on `root`.
+pub(crate) fn own_namespaces(root: &std::ffi::CStr) {
+    let done = |what: &str, result: libc::c_int| {
+        assert_eq!(result, 0, "{what}: {}", std::io::Error::last_os_error());
+    };
     let all = libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWNET;
-    // SAFETY: neither call touches memory but the constant strings.
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    let none = std::ptr::null();
+    // SAFETY: no call touches memory but C strings that outlive it.
     unsafe {
-        assert_eq!(
-            libc::unshare(all),
-            0,
-            "unshare: {}",
-            std::io::Error::last_os_error()
+        done("unshare", libc::unshare(all));
+        done(
+            "private",
+            libc::mount(none, c"/".as_ptr(), none, private, none.cast()),
         );
-        let flags = libc::MS_REC | libc::MS_PRIVATE;
-        let none = std::ptr::null();
-        assert_eq!(
-            libc::mount(none, c"/".as_ptr(), none, flags, std::ptr::null()),
-            0
-        );
+        mount_tmpfs(root);
+        done("chroot", libc::chroot(root.as_ptr()));
+        done("chdir", libc::chdir(c"/".as_ptr()));
     }
 }
 

@@ -132,3 +132,31 @@ fn a_claimed_count_reserves_nothing() {
     payload.extend([0; 64]);
     assert!(Tree::decode(&ENVELOPE.seal(&payload), 1 << 20).is_err());
 }
+
+/// The encodings are stored and compared across versions of this program: a change of any byte needs
+/// a new version number, and these digests then change with it.
+#[test]
+fn the_encodings_are_frozen() {
+    let link = (0, b"link".to_vec(), Kind::Symlink as u8, 35);
+    let recipes = [
+        (0, b"dir".to_vec(), Kind::Directory as u8, 0o755),
+        (0, b"file".to_vec(), Kind::File as u8, 30),
+        (0, b"hard".to_vec(), Kind::File as u8, 30),
+        (1, b"fifo".to_vec(), Kind::Fifo as u8, 34),
+        link,
+        (0, b"null".to_vec(), Kind::CharDevice as u8, 1 << 32 | 3),
+        (0, b"proc".to_vec(), Kind::Mount as u8, 0),
+    ];
+    let tree = build(&recipes);
+    assert_eq!(tree.len(), 8);
+    assert_eq!(tree.hard_links(b"dir/hard").len(), 2);
+    assert_eq!(
+        tree.root().to_string(),
+        "15befa15bd2f548f5a5f0fd93e49f6f843d13fd5b50ad01e18f009a2dd6bca6c"
+    );
+    let stored = blake3::hash(&tree.encode()).to_string();
+    assert_eq!(
+        stored,
+        "b6b40c1d059e217058ab34ac84d06a50cf26d9cabdfe4e6cfd66cd27b8c2cef7"
+    );
+}
