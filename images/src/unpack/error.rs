@@ -19,7 +19,7 @@ pub enum Error {
         #[source]
         source: BadPath,
     },
-    /// More entries than [`limits::MAX_ENTRIES`].
+    /// More entries than [`MAX_ENTRIES`](crate::limits::MAX_ENTRIES).
     #[error("it has more than {0} entries")]
     Entries(u64),
     /// A hard link to nothing.

@@ -8,5 +8,6 @@ mod hostile;
 mod layers;
 mod listing;
 mod records;
+mod registry;
 mod tarball;
 mod tools;
