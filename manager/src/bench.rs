@@ -16,7 +16,7 @@ use tokio::task;
 use crate::cli::failure::Failure;
 use crate::cli::{Global, connect, output};
 use figure::Figure;
-use measure::Bench as Bench_;
+use measure::Meter;
 
 /// Measure each speed beside its floor.
 #[derive(Debug, Args)]
@@ -73,26 +73,26 @@ impl Bench {
         let wanted = |name| self.only.is_none_or(|only| only == name);
         let repeats = self.repeats as usize;
         let figures = connect::within(global, |client| async move {
-            let mut bench = Bench_::new(client, image, layers, repeats);
+            let mut meter = Meter::new(client, image, layers, repeats);
             let mut figures: Vec<Figure> = Vec::new();
             if wanted(Name::Lease) || wanted(Name::Exec) || wanted(Name::Reset) {
-                let quick = bench
+                let quick = meter
                     .quick(wanted(Name::Lease), wanted(Name::Exec), wanted(Name::Reset))
                     .await?;
                 figures.extend(quick);
             }
             if wanted(Name::Create) {
-                figures.push(bench.create().await?);
+                figures.push(meter.create().await?);
             }
             if wanted(Name::Walk) {
-                figures.push(bench.walk().await?);
+                figures.push(meter.walk().await?);
             }
             if wanted(Name::Full) {
-                figures.push(bench.full().await?);
+                figures.push(meter.full().await?);
             }
             if wanted(Name::Write) || wanted(Name::Read) {
                 figures.extend(
-                    bench
+                    meter
                         .transfer(wanted(Name::Write), wanted(Name::Read))
                         .await?,
                 );

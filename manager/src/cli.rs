@@ -106,10 +106,22 @@ enum Command {
     Top(absent::Anything),
 }
 
+impl Cli {
+    /// An empty variable of the environment is one that is not set.
+    fn without_empty(mut self) -> Self {
+        self.global.endpoint = self.global.endpoint.filter(|text| !text.is_empty());
+        self.global.state_dir = self
+            .global
+            .state_dir
+            .filter(|path| !path.as_os_str().is_empty());
+        self
+    }
+}
+
 /// Reads the arguments, runs the command and says how it ended. Returns the exit code.
 pub(crate) fn main() -> i32 {
     let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+        Ok(cli) => cli.without_empty(),
         Err(error) => {
             let code = if error.use_stderr() { USAGE } else { 0 };
             return if error.print().is_ok() { code } else { FAILED };

@@ -31,14 +31,14 @@ const CLONE: &str = "clone3 of the same namespaces, overlay, exec, reap";
 
 /// A client that measures.
 #[derive(Debug)]
-pub(super) struct Bench {
+pub(super) struct Meter {
     client: Client,
     image: String,
     layers: Vec<PathBuf>,
     repeats: usize,
 }
 
-impl Bench {
+impl Meter {
     /// Measures on this image, so many times.
     pub(super) fn new(client: Client, image: String, layers: Vec<PathBuf>, repeats: usize) -> Self {
         Self {
@@ -245,9 +245,22 @@ impl Bench {
         };
         let reply = self.client.r#return(request).await?.into_inner();
         if !discard && reply.outcome != "clean" {
+            let what: Vec<_> = reply
+                .differs
+                .iter()
+                .map(|d| {
+                    format!(
+                        "{} {}: {}",
+                        d.component,
+                        String::from_utf8_lossy(&d.path),
+                        d.what
+                    )
+                })
+                .collect();
             return Err(Failure::failed(format_args!(
-                "a sandbox came back {}, so nothing can be measured",
-                reply.outcome
+                "a sandbox came back {} ({}), so nothing can be measured",
+                reply.outcome,
+                what.join("; ")
             )));
         }
         Ok(reply)
@@ -350,6 +363,9 @@ fn dirty_tar() -> Vec<u8> {
     for number in 0..DIRTY {
         let mut header = tar::Header::new_gnu();
         header.set_mode(0o644);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
         header.set_size(4096);
         // Writing into memory does not fail, and these names are short.
         let _ = tar.append_data(

@@ -115,7 +115,7 @@ fn a_port_in_use() {
     let inn = Inn::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("tcp://{}", taken.local_addr().unwrap());
-    let tokens = inn.file("tokens", "secret tenant\n");
+    let tokens = inn.file("tokens", "a-secret-of-some-length tenant\n");
     let ran = inn.run([
         "serve",
         "--listen",
