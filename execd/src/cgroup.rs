@@ -76,15 +76,14 @@ impl Hierarchy {
         self.limits_in_v2 || self.v1.len() == CONTROLLERS.len()
     }
 
-    /// Makes the group of one sandbox with its limits.
+    /// Makes the group of one sandbox, without limits yet.
     ///
     /// # Errors
-    /// When a directory or a limit is refused.
-    pub fn create(&self, sandbox: &str, limits: Limits) -> io::Result<Group> {
+    /// When a directory is refused.
+    pub fn create(&self, sandbox: &str) -> io::Result<Group> {
         Group::create(
             self.unified.join(sandbox),
             self.v1.iter().map(|(c, d)| (*c, d.join(sandbox))).collect(),
-            limits,
             self.limits_in_v2,
         )
     }

@@ -61,6 +61,7 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
         store: Store::open(&state.join("store"))?,
         groups,
         devices: Devices::make().context("/dev of sandboxes cannot be made")?,
+        kits: Arc::default(),
         boot_id: boot_id()?,
     });
     let slots = Arc::new(Slots::new(Arc::clone(&machine)));
@@ -69,6 +70,8 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
     let listener = listen(home, &path)?;
     tracing::info!(socket = %path.display(), boot_id = machine.boot_id, "serving");
     let janitor = tokio::spawn(empty_trash(Arc::clone(&machine)));
+    let here = Arc::clone(&machine);
+    let outfitter = tokio::spawn(async move { here.keep_kits_ready().await });
     let service = ExecdServer::new(Service::new(Arc::clone(&slots), home.to_owned()))
         .max_decoding_message_size(limits::MESSAGE)
         .max_encoding_message_size(limits::MESSAGE);
@@ -84,6 +87,7 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
     }
     let _ = fs::remove_file(&path);
     janitor.abort();
+    outfitter.abort();
     slots.destroy_all().await;
     machine.store.empty_trash();
     drop(program);

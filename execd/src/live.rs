@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use crate::cgroup::ExecGroup;
 use crate::cgroup::Group;
+use crate::sandbox::Plan;
 use crate::spawner::protocol::Cgroups;
 
 /// A live sandbox.
@@ -43,21 +44,21 @@ pub struct Defaults {
 }
 
 impl Live {
-    /// A sandbox whose pid 1 runs.
+    /// A sandbox of this name whose pid 1 runs.
     pub fn new(
-        slot: &str,
-        generation: u64,
+        name: &str,
+        plan: &Plan,
         boot_id: &str,
-        defaults: Defaults,
         (init_pid, init): (i32, OwnedFd),
         group: Arc<Group>,
     ) -> Self {
+        let Defaults { env, workdir, user } = plan.defaults.clone();
         Self {
-            sandbox: format!("{slot}.{generation}"),
-            generation,
-            env: defaults.env,
-            workdir: defaults.workdir,
-            user: defaults.user,
+            sandbox: name.to_owned(),
+            generation: plan.generation,
+            env,
+            workdir,
+            user,
             boot_id: boot_id.to_owned(),
             init,
             init_pid,

@@ -2,6 +2,7 @@
 //! a group, pid 1.
 
 pub mod device;
+mod kit;
 pub mod overlay;
 pub mod upper;
 
@@ -15,6 +16,8 @@ use crate::live::{Defaults, Live};
 use crate::spawner::protocol::BuildSpec;
 use crate::spawner::{SpawnError, Spawner};
 use crate::store::{Store, StoreError};
+
+pub use kit::Kits;
 use upper::Upper;
 
 /// Bytes of `/dev/shm`, as Docker gives.
@@ -62,6 +65,8 @@ pub struct Machine {
     pub groups: Hierarchy,
     /// The tree of `/dev`.
     pub devices: device::Devices,
+    /// What is made ahead.
+    pub kits: Arc<Kits>,
     /// Changes with every start of the daemon.
     pub boot_id: String,
 }
@@ -73,8 +78,6 @@ pub struct Plan {
     pub slot: String,
     /// The n-th sandbox in it.
     pub generation: u64,
-    /// First host id of the slot's range.
-    pub base: u32,
     /// Directories of the store, topmost first.
     pub lowers: Vec<String>,
     /// The writable layer.
@@ -101,8 +104,17 @@ pub struct Sandbox {
     pub lowers: Vec<OwnedFd>,
     /// First host id of the range.
     pub base: u32,
-    users: OwnedFd,
-    network: Option<OwnedFd>,
+    own_network: bool,
+    /// Kept so that the range's namespace outlives every process of it.
+    _users: OwnedFd,
+}
+
+/// The mounts of a sandbox that is being built.
+#[derive(Debug)]
+struct Mounts {
+    overlay: OwnedFd,
+    upper: Upper,
+    lowers: Vec<OwnedFd>,
 }
 
 impl Machine {
@@ -112,88 +124,83 @@ impl Machine {
     /// [`BuildError`]; nothing of the sandbox is left then.
     pub async fn build(&self, plan: Plan) -> Result<Sandbox, BuildError> {
         let name = format!("{}.{}", plan.slot, plan.generation);
-        let mut kit = self
-            .spawner
-            .kit(plan.base, plan.own_network)
-            .await?
-            .into_iter();
-        let users = kit.next().ok_or(BuildError::Spawn(SpawnError::Lost))?;
-        let network = kit.next();
-        let mapped = self.store.mapped(users.as_fd())?;
+        let kit = self.take_kit().await?;
+        let base = kit.base;
+        let mut made = None;
+        let built = match self.assemble_mounts(&plan, &name, &kit, &mut made) {
+            Ok(()) => self.start(&plan, &kit, made.as_ref()).await,
+            Err(error) => Err(error),
+        };
+        match (built, made) {
+            (Ok(init), Some(mounts)) => {
+                let group = Arc::clone(&kit.group);
+                let live = Live::new(&name, &plan, &self.boot_id, init, group);
+                Ok(Sandbox {
+                    live: Arc::new(live),
+                    overlay: mounts.overlay,
+                    upper: mounts.upper,
+                    lowers: mounts.lowers,
+                    base,
+                    own_network: plan.own_network,
+                    _users: kit.users,
+                })
+            }
+            (Ok(_), None) => Err(BuildError::Spawn(SpawnError::Lost)),
+            (Err(error), made) => {
+                let _ = kit.group.kill();
+                self.clear_away(&name, base, Arc::clone(&kit.group), (made, kit));
+                Err(error)
+            }
+        }
+    }
+
+    fn assemble_mounts(
+        &self,
+        plan: &Plan,
+        name: &str,
+        kit: &kit::Kit,
+        made: &mut Option<Mounts>,
+    ) -> Result<(), BuildError> {
         let mut lowers = Vec::new();
         let mut seen = Vec::new();
         for path in &plan.lowers {
             lowers.push(self.store.layer(path)?);
-            seen.push(mapped.open(path)?);
+            seen.push(kit.mapped.open(path)?);
         }
-        let upper = Upper::make(
-            &plan.upper,
-            &self.store,
-            &mapped,
-            &name,
-            users.as_fd(),
-            &lowers,
-        )?;
-        let overlay = overlay::mount(&seen, &upper, plan.base)?;
-        let dev = self
-            .devices
-            .for_users(users.as_fd())
-            .map_err(step("mounting /dev"))?;
-        let group = Arc::new(
-            self.groups
-                .create(&name, plan.limits)
-                .map_err(step("making the control group"))?,
-        );
-        let init = self
-            .start(&plan, &group, &overlay, &dev, &users, network.as_ref())
-            .await;
-        let init = match init {
-            Ok(init) => init,
-            Err(error) => {
-                self.clear_away(&name, upper, overlay, &group);
-                return Err(error);
-            }
-        };
-        let live = Live::new(
-            &plan.slot,
-            plan.generation,
-            &self.boot_id,
-            plan.defaults,
-            init,
-            group,
-        );
-        Ok(Sandbox {
-            live: Arc::new(live),
+        let users = kit.users.as_fd();
+        let upper = Upper::make(&plan.upper, &self.store, &kit.mapped, name, users, &lowers)?;
+        let overlay = overlay::mount(&seen, &upper, kit.base)?;
+        *made = Some(Mounts {
             overlay,
             upper,
             lowers,
-            base: plan.base,
-            users,
-            network,
-        })
+        });
+        kit.group
+            .limit(plan.limits)
+            .map_err(step("limiting the control group"))
     }
 
     async fn start(
         &self,
         plan: &Plan,
-        group: &Group,
-        overlay: &OwnedFd,
-        dev: &OwnedFd,
-        users: &OwnedFd,
-        network: Option<&OwnedFd>,
+        kit: &kit::Kit,
+        mounts: Option<&Mounts>,
     ) -> Result<(i32, OwnedFd), BuildError> {
-        let (cgroups, joined) = group
+        let mounts = mounts.ok_or(BuildError::Spawn(SpawnError::Lost))?;
+        let (cgroups, joined) = kit
+            .group
             .joining(None)
             .map_err(step("opening the control group"))?;
         let spec = BuildSpec {
-            base: plan.base,
+            base: kit.base,
             cgroups,
-            network: network.is_some(),
+            network: plan.own_network,
             hostname: HOSTNAME.to_owned(),
             shm_bytes: SHM,
             no_nested_users: true,
         };
-        let fds = [overlay, dev, users]
+        let network = plan.own_network.then_some(&kit.network);
+        let fds = [&mounts.overlay, &kit.dev, &kit.users]
             .into_iter()
             .chain(network)
             .chain(&joined)
@@ -202,38 +209,40 @@ impl Machine {
         Ok(self.spawner.build(spec, &fds).await?)
     }
 
-    fn clear_away(&self, name: &str, upper: Upper, overlay: OwnedFd, group: &Arc<Group>) {
-        let _ = group.kill();
-        let group = Arc::clone(group);
-        drop_later(move || {
-            group.remove();
-            drop((upper, overlay));
-        });
+    /// Frees what a sandbox had, behind the path.
+    fn clear_away<T: Send + 'static>(&self, name: &str, base: u32, group: Arc<Group>, parts: T) {
         self.store.discard(&self.store.upper(name));
+        let kits = Arc::clone(&self.kits);
+        drop_later(move || {
+            drop(parts);
+            group.remove();
+            kits.free(base);
+        });
+    }
+
+    /// Gives up a dead sandbox but keeps its upper on disk, which nothing can write any more
+    /// when this returns.
+    pub fn release(&self, sandbox: Sandbox) {
+        let (base, group) = (sandbox.base, Arc::clone(sandbox.live.group()));
+        drop(sandbox);
+        group.remove();
+        self.kits.free(base);
     }
 
     /// Gives up everything of a sandbox whose processes are gone. The upper on disk is
     /// renamed away; mounts and groups go behind the path, since freeing 10,000 dirty
     /// entries takes some 20 ms.
     pub fn dispose(&self, sandbox: Sandbox) {
-        self.store.discard(&self.store.upper(&sandbox.live.sandbox));
-        drop_later(move || {
-            let group = Arc::clone(sandbox.live.group());
-            drop(sandbox);
-            group.remove();
-        });
+        let name = sandbox.live.sandbox.clone();
+        let group = Arc::clone(sandbox.live.group());
+        self.clear_away(&name, sandbox.base, group, sandbox);
     }
 }
 
 impl Sandbox {
-    /// Pid 1's user namespace.
-    pub fn users(&self) -> &OwnedFd {
-        &self.users
-    }
-
     /// Whether it has a network namespace of its own.
     pub fn has_own_network(&self) -> bool {
-        self.network.is_some()
+        self.own_network
     }
 }
 

@@ -15,13 +15,7 @@ use tonic::Status;
 use crate::live::Live;
 use crate::sandbox::{Machine, Sandbox};
 use crate::spawner::Spawner;
-use crate::spawner::build::IDS;
 use crate::template::{Running, Template, Templates};
-
-/// First host id that slots use: above what distributions give to users and containers.
-const FIRST_ID: u32 = 0x4000_0000;
-/// Ranges below the kernel's limit of ids.
-const RANGES: u32 = 32_000;
 
 /// What stands in a slot.
 #[derive(Debug)]
@@ -41,7 +35,7 @@ enum Phase {
 struct Held {
     sandbox: Sandbox,
     template: Arc<Template>,
-    services: Vec<Running>,
+    _services: Vec<Running>,
     /// Nothing has run in it since it was built or proven clean.
     pristine: AtomicBool,
 }
@@ -51,7 +45,6 @@ struct Held {
 struct Slot {
     name: String,
     tenant: String,
-    range: u32,
     state: Mutex<State>,
 }
 
@@ -122,8 +115,7 @@ impl Slots {
     /// Makes a slot; one that exists is given as it is.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a bad name, `ALREADY_EXISTS` for another tenant's,
-    /// `RESOURCE_EXHAUSTED` when all ranges of ids are in use.
+    /// `INVALID_ARGUMENT` for a bad name, `ALREADY_EXISTS` for another tenant's.
     pub fn create(&self, name: &str, tenant: &str) -> Result<SlotInfo, Status> {
         check_name(name, "slot")?;
         let mut slots = lock(&self.slots);
@@ -135,14 +127,9 @@ impl Slots {
             }
             return Ok(slot.info());
         }
-        let used: std::collections::BTreeSet<u32> = slots.values().map(|s| s.range).collect();
-        let range = (0..RANGES)
-            .find(|range| !used.contains(range))
-            .ok_or_else(|| Status::resource_exhausted("all ranges of ids are in use"))?;
         let slot = Arc::new(Slot {
             name: name.to_owned(),
             tenant: tenant.to_owned(),
-            range,
             state: Mutex::new(State {
                 generation: 0,
                 phase: Phase::Blank,
@@ -185,7 +172,7 @@ impl Held {
         Self {
             sandbox,
             template,
-            services,
+            _services: services,
             pristine: AtomicBool::new(true),
         }
     }
@@ -197,10 +184,6 @@ impl Held {
 }
 
 impl Slot {
-    fn base(&self) -> u32 {
-        FIRST_ID + self.range * IDS
-    }
-
     fn info(&self) -> SlotInfo {
         let state = lock(&self.state);
         let (word, key, pristine) = match &state.phase {

@@ -16,4 +16,4 @@ pub mod protocol;
 pub mod server;
 pub mod wire;
 
-pub use client::{ExecSpec, SpawnError, Spawner, Started};
+pub use client::{ExecSpec, SpawnError, Spawner};

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::exec::{self, ExecGroup};
@@ -37,7 +37,6 @@ impl Group {
     pub(super) fn create(
         unified: PathBuf,
         v1: Vec<(&'static str, PathBuf)>,
-        limits: Limits,
         limits_in_v2: bool,
     ) -> io::Result<Self> {
         let group = Self {
@@ -46,40 +45,44 @@ impl Group {
             limits_in_v2,
             execs: AtomicU64::new(0),
         };
-        let made = group.make(limits);
+        let made = group.make();
         if made.is_err() {
             group.remove();
         }
         made.map(|()| group)
     }
 
-    fn make(&self, limits: Limits) -> io::Result<()> {
+    fn make(&self) -> io::Result<()> {
         fs::create_dir(&self.unified)?;
+        self.v1
+            .iter()
+            .try_for_each(|(_, directory)| fs::create_dir(directory))
+    }
+
+    /// Sets the limits of a new group.
+    ///
+    /// # Errors
+    /// When the kernel refuses one.
+    pub fn limit(&self, limits: Limits) -> io::Result<()> {
+        let quota = limits.cpu_millis * PERIOD / 1000;
         if self.limits_in_v2 {
-            let set = |file: &str, value: String| fs::write(self.unified.join(file), value);
-            if limits.cpu_millis > 0 {
-                set(
-                    "cpu.max",
-                    format!("{} {PERIOD}", limits.cpu_millis * PERIOD / 1000),
-                )?;
-            }
-            if limits.memory_bytes > 0 {
-                set("memory.max", limits.memory_bytes.to_string())?;
-            }
-            if limits.pids > 0 {
-                set("pids.max", limits.pids.to_string())?;
-            }
+            set(&self.unified, "cpu.max", quota, || {
+                format!("{quota} {PERIOD}")
+            })?;
+            set(&self.unified, "memory.max", limits.memory_bytes, || {
+                limits.memory_bytes.to_string()
+            })?;
+            set(&self.unified, "pids.max", limits.pids, || {
+                limits.pids.to_string()
+            })?;
         }
         for (controller, directory) in &self.v1 {
-            fs::create_dir(directory)?;
             let (file, value) = match *controller {
                 "memory" => ("memory.limit_in_bytes", limits.memory_bytes),
-                "cpu" => ("cpu.cfs_quota_us", limits.cpu_millis * PERIOD / 1000),
+                "cpu" => ("cpu.cfs_quota_us", quota),
                 _ => ("pids.max", limits.pids),
             };
-            if value > 0 {
-                fs::write(directory.join(file), value.to_string())?;
-            }
+            set(directory, file, value, || value.to_string())?;
         }
         Ok(())
     }
@@ -188,6 +191,15 @@ impl Group {
         for (_, directory) in &self.v1 {
             remove_tree(directory);
         }
+    }
+}
+
+/// Writes a limit, if there is one.
+fn set(directory: &Path, file: &str, value: u64, text: impl Fn() -> String) -> io::Result<()> {
+    if value == 0 {
+        Ok(())
+    } else {
+        fs::write(directory.join(file), text())
     }
 }
 

@@ -27,7 +27,6 @@ pub(super) struct SlotGround {
     pub(super) machine: Arc<Machine>,
     pub(super) template: Arc<Template>,
     pub(super) slot: String,
-    pub(super) base: u32,
     /// Generation of the next sandbox.
     pub(super) next: u64,
     /// The sandbox that was returned; none where the slot was blank.
@@ -99,7 +98,6 @@ impl Ground for SlotGround {
         let plan = Plan {
             slot: self.slot.clone(),
             generation: self.next,
-            base: self.base,
             lowers: template.lowers.clone(),
             upper: template.upper().map_err(|e| Fault::of(&e))?,
             own_network: template.own_network(),

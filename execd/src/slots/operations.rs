@@ -71,8 +71,7 @@ impl Slots {
                 Ok(reply)
             }
             Err(status) => {
-                // The prepare and the ready sandbox took a generation each.
-                slot.put(generation + 2, Phase::Blank);
+                slot.put(generation + 1, Phase::Blank);
                 Err(status)
             }
         }
@@ -93,7 +92,7 @@ impl Slots {
                 template,
                 sandbox,
                 services,
-            } = first_ready(&self.machine, spec, &slot.name, generation + 1, slot.base()).await?;
+            } = first_ready(&self.machine, spec, &slot.name, generation + 1).await?;
             made = Some((sandbox, services));
             Ok(template)
         };
@@ -210,7 +209,6 @@ impl Slots {
             machine: Arc::clone(&self.machine),
             template: Arc::clone(&template),
             slot: slot.name.clone(),
-            base: slot.base(),
             next,
             old,
             new: None,

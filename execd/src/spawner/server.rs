@@ -43,8 +43,8 @@ pub fn start() -> io::Result<()> {
 /// Limits and priority that sandboxes inherit: the same from whatever shell the daemon was
 /// started, since two sandboxes of one template must not differ by it.
 fn settle() -> io::Result<()> {
-    process::limit(libc::RLIMIT_CORE as u32, 0)?;
-    process::limit(libc::RLIMIT_NOFILE as u32, OPEN_FILES)?;
+    process::limit(libc::RLIMIT_CORE, 0)?;
+    process::limit(libc::RLIMIT_NOFILE, OPEN_FILES)?;
     // May fail without rights over priorities; then the observation says so.
     let _ = rustix::process::setpriority_process(None, 0);
     Ok(())

@@ -10,10 +10,11 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 pub(super) fn discard(trash: &Path, path: &Path) {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let target = trash.join(format!("{}-{number}", std::process::id()));
-    if let Err(error) = fs::rename(path, &target) {
-        if error.kind() != std::io::ErrorKind::NotFound {
+    match fs::rename(path, &target) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::warn!(path = %path.display(), %error, "an old upper could not be moved away");
         }
+        Ok(()) | Err(_) => {}
     }
 }
 

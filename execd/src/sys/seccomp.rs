@@ -59,11 +59,6 @@ impl Filter {
         Self(code)
     }
 
-    /// Instructions in it.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Installs it on this process. Needs CAP_SYS_ADMIN in the user namespace, since
     /// no_new_privs stays off: setuid programs work inside.
     pub fn install(&self) -> io::Result<()> {

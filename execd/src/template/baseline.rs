@@ -36,8 +36,9 @@ pub struct First {
     pub services: Vec<Running>,
 }
 
-/// Makes a template ready for the first time, in the slot `slot`: its prepare is
-/// generation `generation`, the ready sandbox the one after.
+/// Makes a template ready for the first time, in the slot `slot`; the ready sandbox is
+/// generation `generation` there. The prepare has a sandbox of its own, which is never
+/// handed out and so is no generation of the slot.
 ///
 /// # Errors
 /// [`TemplateError`]; then nothing of it is left.
@@ -46,18 +47,16 @@ pub async fn first_ready(
     spec: &TemplateSpec,
     slot: &str,
     generation: u64,
-    base: u32,
 ) -> Result<First, TemplateError> {
     // Refused before any work is done.
     let upper = upper_kind(spec)?;
-    let prepared = prepare::run(machine, spec, slot, generation, base).await?;
+    let prepared = prepare::run(machine, spec, slot).await?;
     let prepared_digest = freeze(machine, spec, &prepared.name).await?;
     let lowers = stored::lowers(spec);
     let sandbox = machine
         .build(Plan {
             slot: slot.to_owned(),
-            generation: generation + 1,
-            base,
+            generation,
             lowers: lowers.clone(),
             upper,
             own_network: own_network(spec.network()),

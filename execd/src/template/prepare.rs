@@ -30,19 +30,16 @@ pub(super) struct Prepared {
     pub(super) leftovers: Option<String>,
 }
 
-/// Runs the prepare in the slot `slot` as generation `generation`.
+/// Runs the prepare on behalf of the slot `slot`.
 pub(super) async fn run(
     machine: &Machine,
     spec: &TemplateSpec,
     slot: &str,
-    generation: u64,
-    base: u32,
 ) -> Result<Prepared, TemplateError> {
     let sandbox = machine
         .build(Plan {
-            slot: slot.to_owned(),
-            generation,
-            base,
+            slot: format!("{slot}-prepare"),
+            generation: 1,
             lowers: image_lowers(spec),
             upper: upper::Kind::Disk,
             own_network: own_network(spec.prepare_network()),
@@ -58,10 +55,7 @@ pub(super) async fn run(
     let name = sandbox.live.sandbox.clone();
     match (done, ended) {
         (Ok(leftovers), Ok(())) => {
-            // The mounts go before the upper is read: nothing can write it any more.
-            let group = sandbox.live.group().clone();
-            drop(sandbox);
-            group.remove();
+            machine.release(sandbox);
             Ok(Prepared { name, leftovers })
         }
         (Err(error), _) => {
