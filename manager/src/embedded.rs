@@ -126,9 +126,18 @@ async fn begin(state: StateDir, quiet: bool) -> Result<Session, Error> {
     };
     let stop = CancellationToken::new();
     let serving = listener.serve(service, auth::Tokens::default(), stop.clone());
-    let own = Own { engine, provider, server: tokio::spawn(serving), stop, quiet };
+    let own = Own {
+        engine,
+        provider,
+        server: tokio::spawn(serving),
+        stop,
+        quiet,
+    };
     match client::connect(&address, None).await {
-        Ok(manager) => Ok(Session { manager, own: Some(own) }),
+        Ok(manager) => Ok(Session {
+            manager,
+            own: Some(own),
+        }),
         Err(error) => {
             own.close().await?;
             Err(error.into())

@@ -27,6 +27,7 @@ use crate::state::templates::Templates;
 
 mod actions;
 mod answers;
+mod books;
 mod clock;
 mod restore;
 mod stopping;
@@ -35,8 +36,8 @@ mod task;
 
 pub(crate) use answers::OVERALL;
 pub use restore::{Error, start};
-pub use table::{Call, Ended, Route};
 use table::Leases;
+pub use table::{Call, Ended, Route};
 use task::Input;
 
 /// What an engine is made of.
@@ -149,7 +150,11 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Some(request) = self.request.take() {
             let (waiter, unnamed) = (self.waiter, self.unnamed);
-            self.handle.send(Input::Gone { request, waiter, unnamed });
+            self.handle.send(Input::Gone {
+                request,
+                waiter,
+                unnamed,
+            });
         }
     }
 }
@@ -173,7 +178,12 @@ impl Handle {
             waiter,
             unnamed: caller.unnamed,
         };
-        self.send(Input::Ask { request: Box::new(request), caller, waiter, reply });
+        self.send(Input::Ask {
+            request: Box::new(request),
+            caller,
+            waiter,
+            reply,
+        });
         let answer = answer.await;
         waiting.request = None;
         answer.unwrap_or(Err(Refused::Stopping))
@@ -184,7 +194,11 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         let lease = LeaseId(lease.to_owned());
         let ttl_ms = ttl.map(|ttl| ttl.as_millis() as u64);
-        self.send(Input::Renew { lease, ttl_ms, reply });
+        self.send(Input::Renew {
+            lease,
+            ttl_ms,
+            reply,
+        });
         answer.await.ok().flatten()
     }
 
@@ -199,7 +213,13 @@ impl Handle {
     ) -> Option<Returned> {
         let (reply, answer) = oneshot::channel();
         let lease = LeaseId(lease.to_owned());
-        self.send(Input::Return { lease, discard, verify, wait, reply });
+        self.send(Input::Return {
+            lease,
+            discard,
+            verify,
+            wait,
+            reply,
+        });
         answer.await.ok().flatten()
     }
 
@@ -217,14 +237,20 @@ impl Handle {
     /// All slots of a tenant; None: of all tenants.
     pub async fn slots(&self, tenant: Option<&str>) -> Vec<SlotRow> {
         let (reply, answer) = oneshot::channel();
-        self.send(Input::Slots { tenant: tenant.map(str::to_owned), reply });
+        self.send(Input::Slots {
+            tenant: tenant.map(str::to_owned),
+            reply,
+        });
         answer.await.unwrap_or_default()
     }
 
     /// All pools of a tenant; None: of all tenants.
     pub async fn pools(&self, tenant: Option<&str>) -> Vec<PoolRow> {
         let (reply, answer) = oneshot::channel();
-        self.send(Input::Pools { tenant: tenant.map(str::to_owned), reply });
+        self.send(Input::Pools {
+            tenant: tenant.map(str::to_owned),
+            reply,
+        });
         answer.await.unwrap_or_default()
     }
 
@@ -232,7 +258,11 @@ impl Handle {
     pub async fn drain(&self, tenant: &str, class: &str) -> bool {
         let (reply, answer) = oneshot::channel();
         let class = ClassId(class.to_owned());
-        self.send(Input::Drain { tenant: tenant.to_owned(), class, reply });
+        self.send(Input::Drain {
+            tenant: tenant.to_owned(),
+            class,
+            reply,
+        });
         answer.await.unwrap_or(false)
     }
 

@@ -85,12 +85,18 @@ impl EventLog {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => (0, 0),
             Err(error) => return Err(failed("opening", path)(error)),
         };
-        Ok(Self { file: Append::open(path, good)?, last: watch::Sender::new(last) })
+        Ok(Self {
+            file: Append::open(path, good)?,
+            last: watch::Sender::new(last),
+        })
     }
 
     /// A reader of this log.
     pub fn events(&self) -> Events {
-        Events { path: self.file.path().to_owned(), last: self.last.subscribe() }
+        Events {
+            path: self.file.path().to_owned(),
+            last: self.last.subscribe(),
+        }
     }
 
     /// Writes one event of `tenant`.
@@ -159,7 +165,13 @@ impl Events {
     /// Reads events with a number above `since`.
     pub fn read(&self, since: u64) -> Reader {
         let (path, last) = (self.path.clone(), self.last.clone());
-        Reader { path, last, file: None, since, partial: Vec::new() }
+        Reader {
+            path,
+            last,
+            file: None,
+            since,
+            partial: Vec::new(),
+        }
     }
 
     /// The number of the newest event.
@@ -178,9 +190,12 @@ impl Reader {
                 Err(error) => return Err(failed("opening", &self.path)(error)),
             }
         }
-        let Some(file) = &mut self.file else { return Ok(None) };
+        let Some(file) = &mut self.file else {
+            return Ok(None);
+        };
         loop {
-            file.read_until(b'\n', &mut self.partial).map_err(failed("reading", &self.path))?;
+            file.read_until(b'\n', &mut self.partial)
+                .map_err(failed("reading", &self.path))?;
             if !self.partial.ends_with(b"\n") {
                 return Ok(None);
             }
@@ -227,7 +242,10 @@ mod tests {
         log.write(&event(2500), Some("default")).unwrap();
         drop(log);
         std::io::Write::write_all(
-            &mut std::fs::OpenOptions::new().append(true).open(&path).unwrap(),
+            &mut std::fs::OpenOptions::new()
+                .append(true)
+                .open(&path)
+                .unwrap(),
             b"{\"seq\":3,",
         )
         .unwrap();
@@ -235,7 +253,10 @@ mod tests {
         let mut log = EventLog::open(&path).unwrap();
         let mut reader = log.events().read(1);
         let second = reader.next().await.unwrap().unwrap();
-        assert_eq!((second.seq, second.t, second.supply.as_deref()), (2, 2.5, Some("fresh")));
+        assert_eq!(
+            (second.seq, second.t, second.supply.as_deref()),
+            (2, 2.5, Some("fresh"))
+        );
         assert_eq!(reader.next_written().unwrap(), None);
 
         let waiting = tokio::spawn(async move { reader.next().await.unwrap().unwrap().seq });

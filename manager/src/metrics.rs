@@ -66,18 +66,42 @@ impl Metrics {
         let r = &mut self.registry;
         r.register("leases", "Leases granted, by supply", self.leases.clone());
         r.register("lease_ends", "Leases ended, by how", self.ends.clone());
-        r.register("creates", "Creates settled, by outcome", self.creates.clone());
-        r.register("specialises", "Specialisings ended, by outcome", self.specialises.clone());
+        r.register(
+            "creates",
+            "Creates settled, by outcome",
+            self.creates.clone(),
+        );
+        r.register(
+            "specialises",
+            "Specialisings ended, by outcome",
+            self.specialises.clone(),
+        );
         r.register("resets", "Resets ended, by outcome", self.resets.clone());
         r.register("slots_retired", "Slots that ended", self.retired.clone());
         r.register("slots", "Slots by state", self.slots.clone());
         let help = "Deletes that are asked and not confirmed";
         r.register("deletes_unconfirmed", help, self.unconfirmed.clone());
         let histograms = [
-            ("lease_seconds", "From asking to the lease", &self.lease_seconds),
-            ("create_seconds", "Duration of creates", &self.create_seconds),
-            ("specialise_seconds", "Duration of specialisings", &self.specialise_seconds),
-            ("reset_seconds", "Duration of resets with verification", &self.reset_seconds),
+            (
+                "lease_seconds",
+                "From asking to the lease",
+                &self.lease_seconds,
+            ),
+            (
+                "create_seconds",
+                "Duration of creates",
+                &self.create_seconds,
+            ),
+            (
+                "specialise_seconds",
+                "Duration of specialisings",
+                &self.specialise_seconds,
+            ),
+            (
+                "reset_seconds",
+                "Duration of resets with verification",
+                &self.reset_seconds,
+            ),
         ];
         for (name, help, histogram) in histograms {
             r.register(name, help, histogram.clone());
@@ -98,7 +122,11 @@ impl Metrics {
         match event.kind {
             Kind::Granted => {
                 let supply = event.supply.map(crate::events::supply_word);
-                add(&self.leases, "supply", supply.unwrap_or_default().to_owned());
+                add(
+                    &self.leases,
+                    "supply",
+                    supply.unwrap_or_default().to_owned(),
+                );
             }
             Kind::Returned => add(&self.ends, "how", "returned".to_owned()),
             Kind::Expired => add(&self.ends, "how", "expired".to_owned()),
@@ -134,7 +162,9 @@ impl Metrics {
     pub fn page(&self, slots: &[SlotRow]) -> String {
         self.slots.clear();
         for slot in slots {
-            self.slots.get_or_create(&vec![("state", slot.state.clone())]).inc();
+            self.slots
+                .get_or_create(&vec![("state", slot.state.clone())])
+                .inc();
         }
         let retiring = slots.iter().filter(|slot| slot.state == "retiring").count();
         self.unconfirmed.set(retiring as i64);
@@ -146,7 +176,6 @@ impl Metrics {
         }
     }
 }
-
 
 /// Serves `/metrics` on a listener until the future is dropped.
 pub async fn serve(

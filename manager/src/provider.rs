@@ -33,7 +33,10 @@ pub struct Error {
 impl Error {
     /// An error with its parts.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 }
 
@@ -42,7 +45,10 @@ impl From<tonic::Status> for Error {
         use tonic::Code;
         if let Some(source) = std::error::Error::source(&status) {
             let cause = crate::client::innermost(source);
-            return Self::new(ErrorKind::Unreachable, format!("execd does not answer: {cause}"));
+            return Self::new(
+                ErrorKind::Unreachable,
+                format!("execd does not answer: {cause}"),
+            );
         }
         let kind = match status.code() {
             Code::Unavailable | Code::Cancelled => ErrorKind::Unreachable,

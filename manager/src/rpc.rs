@@ -35,7 +35,11 @@ pub struct Service {
 impl Service {
     /// A service over an engine and the image store of its state directory.
     pub fn new(engine: Handle, store: Arc<Store>, state_dir: PathBuf) -> Self {
-        Self { engine, store, state_dir }
+        Self {
+            engine,
+            store,
+            state_dir,
+        }
     }
 }
 
@@ -58,7 +62,9 @@ impl Manager for Service {
         request: Request<v1::LeaseRequest>,
     ) -> Result<Response<v1::LeaseReply>, Status> {
         let (tenant, pid) = (tenant(&request)?, auth::peer(&request));
-        self.ask_lease(&tenant, pid, request.into_inner()).await.map(Response::new)
+        self.ask_lease(&tenant, pid, request.into_inner())
+            .await
+            .map(Response::new)
     }
 
     async fn renew(
@@ -66,7 +72,9 @@ impl Manager for Service {
         request: Request<v1::RenewRequest>,
     ) -> Result<Response<v1::LeaseReply>, Status> {
         let tenant = tenant(&request)?;
-        self.renew_lease(&tenant, request.into_inner()).await.map(Response::new)
+        self.renew_lease(&tenant, request.into_inner())
+            .await
+            .map(Response::new)
     }
 
     async fn r#return(
@@ -74,7 +82,9 @@ impl Manager for Service {
         request: Request<v1::ReturnRequest>,
     ) -> Result<Response<v1::ReturnReply>, Status> {
         let tenant = tenant(&request)?;
-        self.return_lease(&tenant, request.into_inner()).await.map(Response::new)
+        self.return_lease(&tenant, request.into_inner())
+            .await
+            .map(Response::new)
     }
 
     type ExecStream = Stream<v1::ExecReply>;
@@ -92,7 +102,10 @@ impl Manager for Service {
         &self,
         request: Request<v1::ExecAttach>,
     ) -> Result<Response<Self::AttachStream>, Status> {
-        self.pass_down(request, |mut execd, request| async move { execd.attach(request).await }).await
+        self.pass_down(request, |mut execd, request| async move {
+            execd.attach(request).await
+        })
+        .await
     }
 
     async fn open_session(
@@ -106,35 +119,50 @@ impl Manager for Service {
         &self,
         request: Request<v1::SessionRun>,
     ) -> Result<Response<v1::SessionResult>, Status> {
-        self.pass(request, |mut execd, request| async move { execd.run_in_session(request).await }).await
+        self.pass(request, |mut execd, request| async move {
+            execd.run_in_session(request).await
+        })
+        .await
     }
 
     async fn close_session(
         &self,
         request: Request<v1::SessionRef>,
     ) -> Result<Response<v1::Empty>, Status> {
-        self.pass(request, |mut execd, request| async move { execd.close_session(request).await }).await
+        self.pass(request, |mut execd, request| async move {
+            execd.close_session(request).await
+        })
+        .await
     }
 
     async fn stat(
         &self,
         request: Request<v1::PathRequest>,
     ) -> Result<Response<v1::FileInfo>, Status> {
-        self.pass(request, |mut execd, request| async move { execd.stat(request).await }).await
+        self.pass(request, |mut execd, request| async move {
+            execd.stat(request).await
+        })
+        .await
     }
 
     async fn list(
         &self,
         request: Request<v1::PathRequest>,
     ) -> Result<Response<v1::FileList>, Status> {
-        self.pass(request, |mut execd, request| async move { execd.list(request).await }).await
+        self.pass(request, |mut execd, request| async move {
+            execd.list(request).await
+        })
+        .await
     }
 
     async fn remove(
         &self,
         request: Request<v1::PathRequest>,
     ) -> Result<Response<v1::Empty>, Status> {
-        self.pass(request, |mut execd, request| async move { execd.remove(request).await }).await
+        self.pass(request, |mut execd, request| async move {
+            execd.remove(request).await
+        })
+        .await
     }
 
     type ReadFileStream = Stream<v1::DataChunk>;
@@ -143,14 +171,20 @@ impl Manager for Service {
         &self,
         request: Request<v1::FileReadRequest>,
     ) -> Result<Response<Self::ReadFileStream>, Status> {
-        self.pass_down(request, |mut execd, request| async move { execd.read_file(request).await }).await
+        self.pass_down(request, |mut execd, request| async move {
+            execd.read_file(request).await
+        })
+        .await
     }
 
     async fn write_file(
         &self,
         request: Request<Streaming<v1::FileWriteRequest>>,
     ) -> Result<Response<v1::FileWritten>, Status> {
-        self.pass_up(request, |mut execd, stream| async move { execd.write_file(stream).await }).await
+        self.pass_up(request, |mut execd, stream| async move {
+            execd.write_file(stream).await
+        })
+        .await
     }
 
     type TarOutStream = Stream<v1::DataChunk>;
@@ -159,14 +193,20 @@ impl Manager for Service {
         &self,
         request: Request<v1::PathRequest>,
     ) -> Result<Response<Self::TarOutStream>, Status> {
-        self.pass_down(request, |mut execd, request| async move { execd.tar_out(request).await }).await
+        self.pass_down(request, |mut execd, request| async move {
+            execd.tar_out(request).await
+        })
+        .await
     }
 
     async fn tar_in(
         &self,
         request: Request<Streaming<v1::TarInRequest>>,
     ) -> Result<Response<v1::TarInReply>, Status> {
-        self.pass_up(request, |mut execd, stream| async move { execd.tar_in(stream).await }).await
+        self.pass_up(request, |mut execd, stream| async move {
+            execd.tar_in(stream).await
+        })
+        .await
     }
 
     async fn ps(&self, request: Request<v1::Empty>) -> Result<Response<v1::JsonReply>, Status> {
@@ -184,7 +224,9 @@ impl Manager for Service {
         request: Request<v1::DrainRequest>,
     ) -> Result<Response<v1::JsonReply>, Status> {
         let tenant = tenant(&request)?;
-        self.drain_pool(&tenant, &request.into_inner().pool).await.map(Response::new)
+        self.drain_pool(&tenant, &request.into_inner().pool)
+            .await
+            .map(Response::new)
     }
 
     type EventsStream = Stream<v1::JsonReply>;
@@ -194,6 +236,8 @@ impl Manager for Service {
         request: Request<v1::EventsRequest>,
     ) -> Result<Response<Self::EventsStream>, Status> {
         let tenant = tenant(&request)?;
-        Ok(Response::new(self.read_events(tenant, request.into_inner())))
+        Ok(Response::new(
+            self.read_events(tenant, request.into_inner()),
+        ))
     }
 }

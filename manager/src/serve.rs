@@ -127,14 +127,19 @@ pub async fn run_until(options: Options, stop: CancellationToken) -> Result<(), 
 fn listeners(options: &Options) -> Result<Vec<Listener>, Error> {
     let mut addresses = Vec::new();
     for text in &options.listen {
-        let address: client::Address =
-            text.parse().map_err(|error| Error::Usage(format!("--listen: {error}")))?;
+        let address: client::Address = text
+            .parse()
+            .map_err(|error| Error::Usage(format!("--listen: {error}")))?;
         addresses.push(address);
     }
     if addresses.is_empty() {
-        addresses.push(client::Address::Unix(paths::default_socket(&options.state_dir())));
+        addresses.push(client::Address::Unix(paths::default_socket(
+            &options.state_dir(),
+        )));
     }
-    let tcp = addresses.iter().any(|address| matches!(address, client::Address::Tcp(_)));
+    let tcp = addresses
+        .iter()
+        .any(|address| matches!(address, client::Address::Tcp(_)));
     if tcp && options.token_file.is_none() {
         return Err(Error::Usage(
             "listening on TCP needs tokens: write `TOKEN TENANT` lines to a file and name it with \
@@ -149,7 +154,11 @@ pub(crate) async fn start_local(
     state_dir: &Path,
     orphan_ttl: Duration,
 ) -> Result<Arc<dyn Provider>, Error> {
-    let options = local::Options { state_dir: state_dir.to_owned(), execd: None, orphan_ttl };
+    let options = local::Options {
+        state_dir: state_dir.to_owned(),
+        execd: None,
+        orphan_ttl,
+    };
     Ok(Arc::new(Local::start(options).await?))
 }
 

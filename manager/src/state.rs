@@ -53,7 +53,9 @@ pub enum Error {
         line: usize,
     },
     /// A file was written by a version with another format.
-    #[error("{path} has format {found}, this version reads {expected}: use the version that wrote it")]
+    #[error(
+        "{path} has format {found}, this version reads {expected}: use the version that wrote it"
+    )]
     Format {
         /// The file.
         path: PathBuf,
@@ -116,7 +118,10 @@ impl StateDir {
                 let mut pid = String::new();
                 // Only for the message: an unreadable pid must not hide that it is locked.
                 let _ = lock.read_to_string(&mut pid);
-                return Err(Error::Locked { dir: path, pid: pid.trim().to_owned() });
+                return Err(Error::Locked {
+                    dir: path,
+                    pid: pid.trim().to_owned(),
+                });
             }
             Err(TryLockError::Error(source)) => {
                 return Err(failed("locking", &lock_path)(source));
@@ -151,7 +156,9 @@ impl StateDir {
 
 /// Writes a file so that a reader sees the old one or the new one, and flushes it to the disk.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let parent = path.parent().expect("a file in the state directory has a parent");
+    let parent = path
+        .parent()
+        .expect("a file in the state directory has a parent");
     let new = path.with_extension("new");
     let written = OpenOptions::new()
         .write(true)
@@ -169,7 +176,9 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         return Err(failed("writing", &new)(source));
     }
     std::fs::rename(&new, path).map_err(failed("renaming", &new))?;
-    File::open(parent).and_then(|dir| dir.sync_all()).map_err(failed("flushing", parent))
+    File::open(parent)
+        .and_then(|dir| dir.sync_all())
+        .map_err(failed("flushing", parent))
 }
 
 #[cfg(test)]
@@ -184,7 +193,10 @@ mod tests {
         let held = StateDir::open(&state).unwrap();
         assert_eq!(std::fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
         let refused = StateDir::open(&state).unwrap_err().to_string();
-        assert!(refused.contains(&format!("pid {}", std::process::id())), "{refused}");
+        assert!(
+            refused.contains(&format!("pid {}", std::process::id())),
+            "{refused}"
+        );
         drop(held);
         StateDir::open(&state).unwrap();
     }

@@ -287,7 +287,10 @@ pub struct Verify {
 
 impl Default for Verify {
     fn default() -> Self {
-        Self { walk_every: 4, full_every: 64 }
+        Self {
+            walk_every: 4,
+            full_every: 64,
+        }
     }
 }
 
@@ -374,7 +377,10 @@ impl FromStr for Template {
 impl Template {
     /// Reads a template file.
     pub fn from_path(path: &Path) -> Result<Self, Error> {
-        let read = |source| Error::Read { path: path.to_owned(), source };
+        let read = |source| Error::Read {
+            path: path.to_owned(),
+            source,
+        };
         std::fs::read_to_string(path).map_err(read)?.parse()
     }
 

@@ -21,11 +21,19 @@ const PAUSE: Duration = Duration::from_millis(100);
 impl Task {
     pub(super) fn act(&mut self, action: Action) {
         match action {
-            Action::Create { nonce, slot, class, .. } => {
-                let tenant = self.pool.class(&class).map(|class| class.spec.tenant.to_string());
+            Action::Create {
+                nonce, slot, class, ..
+            } => {
+                let tenant = self
+                    .pool
+                    .class(&class)
+                    .map(|class| class.spec.tenant.to_string());
                 if let Some(error) = self.journal_error() {
                     // The intent is not durable, so the create must not begin.
-                    self.answer(Done::Created { nonce, result: Err(error) });
+                    self.answer(Done::Created {
+                        nonce,
+                        result: Err(error),
+                    });
                     return;
                 }
                 let provider = Arc::clone(&self.provider);
@@ -35,7 +43,14 @@ impl Task {
                     Done::Created { nonce, result }
                 });
             }
-            Action::Specialise { slot, generation, template, first, baseline, .. } => {
+            Action::Specialise {
+                slot,
+                generation,
+                template,
+                first,
+                baseline,
+                ..
+            } => {
                 self.specialise(slot, generation, &template, first, baseline.as_ref());
             }
             Action::CheckHealth { slot, generation } => self.check(slot, generation),
@@ -45,14 +60,25 @@ impl Task {
                 self.leases.end(&lease, how);
                 self.holders.remove(&lease);
             }
-            Action::Reset { slot, generation, lease, depth, baseline, .. } => {
+            Action::Reset {
+                slot,
+                generation,
+                lease,
+                depth,
+                baseline,
+                ..
+            } => {
                 self.reset(slot, generation, lease, depth, &baseline);
             }
             Action::Settled { lease, outcome } => {
                 self.leases.settle(&lease, &outcome);
                 self.settled(&lease);
             }
-            Action::Doubt { slot, leases, cause } => {
+            Action::Doubt {
+                slot,
+                leases,
+                cause,
+            } => {
                 let leases: Vec<_> = leases.iter().map(ToString::to_string).collect();
                 let leases = leases.join(" ");
                 tracing::error!(%slot, %leases, %cause, "a deep look found what earlier ones missed");
@@ -72,7 +98,9 @@ impl Task {
         if !self.under_way.insert(work) {
             return;
         }
-        let Some(answers) = self.answers.upgrade() else { return };
+        let Some(answers) = self.answers.upgrade() else {
+            return;
+        };
         tokio::spawn(async move {
             let done = run.await;
             // Fails only when the engine has ended; its successor asks again.
@@ -106,30 +134,51 @@ impl Task {
     ) {
         let Some(resolved) = self.templates.get(template.as_str()) else {
             let error = Error::new(ErrorKind::Permanent, "the template's definition is gone");
-            self.answer(Done::Specialised { slot, generation, result: Err(error) });
+            self.answer(Done::Specialised {
+                slot,
+                generation,
+                result: Err(error),
+            });
             return;
         };
         let request = v1::SpecialiseRequest {
             slot: slot.to_string(),
             template: Some(resolved.spec.clone()),
-            expected_files: baseline.and_then(Baseline::files).unwrap_or_default().to_owned(),
+            expected_files: baseline
+                .and_then(Baseline::files)
+                .unwrap_or_default()
+                .to_owned(),
             may_prepare: first,
         };
         let provider = Arc::clone(&self.provider);
         self.begin(Work::Specialise(slot.clone(), generation), async move {
             let result = provider.specialise(request).await;
-            Done::Specialised { slot, generation, result }
+            Done::Specialised {
+                slot,
+                generation,
+                result,
+            }
         });
     }
 
     fn check(&mut self, slot: SlotId, generation: u64) {
-        let seat = self.seats.get(&slot).filter(|seat| seat.generation == generation);
+        let seat = self
+            .seats
+            .get(&slot)
+            .filter(|seat| seat.generation == generation);
         let Some(seat) = seat.cloned() else {
             let result = Err("its sandbox is not known".to_owned());
-            self.answer(Done::Checked { slot, generation, result });
+            self.answer(Done::Checked {
+                slot,
+                generation,
+                result,
+            });
             return;
         };
-        let sandbox = v1::SandboxRef { slot: slot.to_string(), generation: seat.built };
+        let sandbox = v1::SandboxRef {
+            slot: slot.to_string(),
+            generation: seat.built,
+        };
         let provider = Arc::clone(&self.provider);
         self.begin(Work::Check(slot.clone(), generation), async move {
             let result = match provider.health(sandbox).await {
@@ -140,7 +189,11 @@ impl Task {
                 Ok(_) => Ok(()),
                 Err(error) => Err(error.to_string()),
             };
-            Done::Checked { slot, generation, result }
+            Done::Checked {
+                slot,
+                generation,
+                result,
+            }
         });
     }
 
@@ -154,18 +207,35 @@ impl Task {
     ) {
         let Some(seat) = self.seats.get(&slot) else {
             let error = Error::new(ErrorKind::Permanent, "its sandbox is not known");
-            self.answer(Done::Reset { slot, generation, lease, result: Err(error) });
+            self.answer(Done::Reset {
+                slot,
+                generation,
+                lease,
+                result: Err(error),
+            });
             return;
         };
         let request = v1::ResetRequest {
-            sandbox: Some(v1::SandboxRef { slot: slot.to_string(), generation: seat.built }),
+            sandbox: Some(v1::SandboxRef {
+                slot: slot.to_string(),
+                generation: seat.built,
+            }),
             depth: wire_depth(depth).into(),
-            expected_baseline: baseline.components.get(OVERALL).cloned().unwrap_or_default(),
+            expected_baseline: baseline
+                .components
+                .get(OVERALL)
+                .cloned()
+                .unwrap_or_default(),
         };
         let provider = Arc::clone(&self.provider);
         self.begin(Work::Reset(slot.clone(), generation), async move {
             let result = provider.reset(request).await;
-            Done::Reset { slot, generation, lease, result }
+            Done::Reset {
+                slot,
+                generation,
+                lease,
+                result,
+            }
         });
     }
 
@@ -190,7 +260,9 @@ impl Task {
         let mut unnamed = false;
         let mut reached = false;
         for waiter in waiters {
-            self.metrics.lease_seconds.observe(waiter.since.elapsed().as_secs_f64());
+            self.metrics
+                .lease_seconds
+                .observe(waiter.since.elapsed().as_secs_f64());
             unnamed |= waiter.caller.unnamed;
             reached |= waiter.reply.send(Ok(granted.clone())).is_ok();
         }
@@ -202,8 +274,13 @@ impl Task {
     /// Gives back a lease whose caller never had it.
     pub(super) fn return_unused(&self, lease: LeaseId) {
         let (reply, _) = tokio::sync::oneshot::channel();
-        let input =
-            Input::Return { lease, discard: false, verify: Depth::Swap, wait: false, reply };
+        let input = Input::Return {
+            lease,
+            discard: false,
+            verify: Depth::Swap,
+            wait: false,
+            reply,
+        };
         if let Some(answers) = self.answers.upgrade() {
             let _ = answers.send(input);
         }
@@ -224,13 +301,24 @@ impl Task {
 
     pub(super) fn returned(&self, lease: &LeaseId) -> Option<Returned> {
         let record = self.pool.lease(lease)?.clone();
-        let outcome = record.ended.as_ref().and_then(|ended| ended.outcome.clone());
-        Some(Returned { reset: self.resets.get(lease).cloned(), outcome, lease: record })
+        let outcome = record
+            .ended
+            .as_ref()
+            .and_then(|ended| ended.outcome.clone());
+        Some(Returned {
+            reset: self.resets.get(lease).cloned(),
+            outcome,
+            lease: record,
+        })
     }
 
     /// Feeds a return that no caller waits for.
     pub(super) fn discard(&mut self, lease: LeaseId) {
-        self.feed(Event::Returned { lease, discard: true, verify: Depth::Swap });
+        self.feed(Event::Returned {
+            lease,
+            discard: true,
+            verify: Depth::Swap,
+        });
     }
 }
 

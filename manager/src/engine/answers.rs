@@ -29,7 +29,10 @@ impl Task {
             let _ = waiter.reply.send(Err(Refused::Journal(error.message)));
             return;
         }
-        self.waiting.entry(request.key.clone()).or_default().push(waiter);
+        self.waiting
+            .entry(request.key.clone())
+            .or_default()
+            .push(waiter);
         self.feed(Event::LeaseRequested(Box::new(request)));
     }
 
@@ -58,7 +61,11 @@ impl Task {
         wait: bool,
         reply: oneshot::Sender<Option<Returned>>,
     ) {
-        self.feed(Event::Returned { lease: lease.clone(), discard, verify });
+        self.feed(Event::Returned {
+            lease: lease.clone(),
+            discard,
+            verify,
+        });
         let answer = self.returned(&lease);
         match &answer {
             Some(Returned { outcome: None, .. }) if wait => {
@@ -82,28 +89,59 @@ impl Task {
                 };
                 self.feed(Event::CreateSettled { nonce, result });
             }
-            Done::Specialised { slot, generation, result } => {
-                self.under_way.remove(&Work::Specialise(slot.clone(), generation));
+            Done::Specialised {
+                slot,
+                generation,
+                result,
+            } => {
+                self.under_way
+                    .remove(&Work::Specialise(slot.clone(), generation));
                 let result = match result {
                     Ok(reply) => Ok(self.ready(&slot, generation, &reply)),
                     Err(error) => Err(failure(error)),
                 };
-                self.feed(Event::Specialised { slot, generation, result });
+                self.feed(Event::Specialised {
+                    slot,
+                    generation,
+                    result,
+                });
             }
-            Done::Checked { slot, generation, result } => {
-                self.under_way.remove(&Work::Check(slot.clone(), generation));
-                self.feed(Event::HealthChecked { slot, generation, result });
+            Done::Checked {
+                slot,
+                generation,
+                result,
+            } => {
+                self.under_way
+                    .remove(&Work::Check(slot.clone(), generation));
+                self.feed(Event::HealthChecked {
+                    slot,
+                    generation,
+                    result,
+                });
             }
-            Done::Reset { slot, generation, lease, result } => {
-                self.under_way.remove(&Work::Reset(slot.clone(), generation));
+            Done::Reset {
+                slot,
+                generation,
+                lease,
+                result,
+            } => {
+                self.under_way
+                    .remove(&Work::Reset(slot.clone(), generation));
                 let result = self.after_reset(&slot, generation, lease, result);
-                self.feed(Event::ResetDone { slot, generation, result });
+                self.feed(Event::ResetDone {
+                    slot,
+                    generation,
+                    result,
+                });
             }
             Done::Deleted { slot, result } => {
                 self.under_way.remove(&Work::Delete(slot.clone()));
                 self.feed(match result {
                     Ok(()) => Event::Deleted(slot),
-                    Err(error) => Event::DeleteFailed { slot, cause: error.message },
+                    Err(error) => Event::DeleteFailed {
+                        slot,
+                        cause: error.message,
+                    },
                 });
             }
         }
@@ -126,7 +164,10 @@ impl Task {
         if observed.is_none() {
             tracing::warn!(%slot, reason = %reply.single_use, "this template can be used once only");
         }
-        Ready { observed, depth: Depth::Swap }
+        Ready {
+            observed,
+            depth: Depth::Swap,
+        }
     }
 
     fn after_reset(
@@ -138,14 +179,29 @@ impl Task {
     ) -> ResetResult {
         let reply = match result {
             Ok(reply) => reply,
-            Err(error) => return ResetResult::Tainted { cause: error.message },
+            Err(error) => {
+                return ResetResult::Tainted {
+                    cause: error.message,
+                };
+            }
         };
         let result = if reply.clean {
-            let disk_limit =
-                self.seats.get(slot).map(|seat| seat.disk_limit.clone()).unwrap_or_default();
+            let disk_limit = self
+                .seats
+                .get(slot)
+                .map(|seat| seat.disk_limit.clone())
+                .unwrap_or_default();
             let built = reply.generation;
             let boot_id = String::new();
-            self.put_seat(slot.clone(), Seat { generation, built, boot_id, disk_limit });
+            self.put_seat(
+                slot.clone(),
+                Seat {
+                    generation,
+                    built,
+                    boot_id,
+                    disk_limit,
+                },
+            );
             ResetResult::Observed {
                 observed: baseline(&reply.components, &reply.digest),
                 depth: depth(reply.verified()),
@@ -154,7 +210,9 @@ impl Task {
         } else {
             let cause = Some(&reply.cause).filter(|cause| !cause.is_empty());
             let cause = cause.map_or("it differs from its baseline", String::as_str);
-            ResetResult::Tainted { cause: cause.to_owned() }
+            ResetResult::Tainted {
+                cause: cause.to_owned(),
+            }
         };
         self.resets.insert(lease, reply);
         result
@@ -169,11 +227,17 @@ impl Task {
 }
 
 fn baseline(components: &[v1::ComponentResult], overall: &str) -> Baseline {
-    let digests = components.iter().map(|component| (&component.name, &component.digest));
-    let mut components: std::collections::BTreeMap<_, _> =
-        digests.map(|(name, digest)| (name.clone(), digest.clone())).collect();
+    let digests = components
+        .iter()
+        .map(|component| (&component.name, &component.digest));
+    let mut components: std::collections::BTreeMap<_, _> = digests
+        .map(|(name, digest)| (name.clone(), digest.clone()))
+        .collect();
     components.insert(OVERALL.to_owned(), overall.to_owned());
-    Baseline { format: BASELINE_FORMAT, components }
+    Baseline {
+        format: BASELINE_FORMAT,
+        components,
+    }
 }
 
 /// A depth that execd does not name counts as the least.
@@ -190,5 +254,8 @@ fn failure(error: Error) -> Failure {
         ErrorKind::Unreachable | ErrorKind::Transient => FailureKind::Transient,
         ErrorKind::Permanent => FailureKind::Permanent,
     };
-    Failure { kind, cause: error.message }
+    Failure {
+        kind,
+        cause: error.message,
+    }
 }

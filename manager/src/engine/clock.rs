@@ -11,8 +11,13 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn new() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { base: since.as_millis() as u64, start: Instant::now() }
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            base: since.as_millis() as u64,
+            start: Instant::now(),
+        }
     }
 
     pub(super) fn now(&self) -> u64 {

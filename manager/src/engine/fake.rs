@@ -54,7 +54,10 @@ impl Fake {
             strategy: "layered".to_owned(),
             rights: "root".to_owned(),
         };
-        Arc::new(Self { world: Mutex::default(), daemon: watch::Sender::new(daemon) })
+        Arc::new(Self {
+            world: Mutex::default(),
+            daemon: watch::Sender::new(daemon),
+        })
     }
 
     fn world(&self) -> std::sync::MutexGuard<'_, World> {
@@ -112,7 +115,10 @@ impl Fake {
             // Closing the semaphore is what lets everybody go on.
             let _ = held.acquire().await;
         }
-        self.world().faults.get_mut(&op).and_then(VecDeque::pop_front)
+        self.world()
+            .faults
+            .get_mut(&op)
+            .and_then(VecDeque::pop_front)
     }
 
     fn boot(&self) -> String {
@@ -168,7 +174,10 @@ impl Provider for Fake {
         if fault == Some(Fault::AnswerLost) {
             return Err(lost());
         }
-        Ok(v1::SlotInfo { slot: slot.to_owned(), ..v1::SlotInfo::default() })
+        Ok(v1::SlotInfo {
+            slot: slot.to_owned(),
+            ..v1::SlotInfo::default()
+        })
     }
 
     async fn specialise(
@@ -184,7 +193,9 @@ impl Provider for Fake {
         if request.may_prepare {
             *world.prepared.entry(key.clone()).or_default() += 1;
         }
-        let Some(slot) = world.slots.get_mut(&request.slot) else { return Err(refused()) };
+        let Some(slot) = world.slots.get_mut(&request.slot) else {
+            return Err(refused());
+        };
         // Numbers of its own, so that mixing them up with the pool's is noticed.
         slot.0 += 10;
         slot.1 = Some(key.clone());
@@ -220,7 +231,10 @@ impl Provider for Fake {
         let Some(slot) = slot.filter(|slot| slot.0 == sandbox.generation) else {
             return Err(refused());
         };
-        let key = slot.1.clone().expect("a sandbox that is reset is of a template");
+        let key = slot
+            .1
+            .clone()
+            .expect("a sandbox that is reset is of a template");
         slot.0 += 1;
         let generation = slot.0;
         match fault {
@@ -250,7 +264,11 @@ impl Provider for Fake {
             return Err(refused());
         }
         self.world().slots.remove(slot);
-        if fault == Some(Fault::AnswerLost) { Err(lost()) } else { Ok(()) }
+        if fault == Some(Fault::AnswerLost) {
+            Err(lost())
+        } else {
+            Ok(())
+        }
     }
 
     fn data(&self, _slot: &str) -> Result<ExecdClient<Channel>, Error> {

@@ -37,7 +37,13 @@ pub enum Error {
 /// Leases of the journal stand again, each with a full ttl; slots without a record are deleted;
 /// unfinished work is asked again. The task ends with the last handle.
 pub async fn start(parts: Parts) -> Result<Handle, Error> {
-    let Parts { state, provider, mut config, embedded, metrics } = parts;
+    let Parts {
+        state,
+        provider,
+        mut config,
+        embedded,
+        metrics,
+    } = parts;
     let loaded = load(&state.journal_path())?;
     if loaded.torn {
         tracing::info!("dropped the journal's last line, torn by a kill before it had any effect");
@@ -61,7 +67,12 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
     }
     let (sender, inputs) = mpsc::unbounded_channel();
     let mut task = Task {
-        journal: Journal::start(&state.journal_path(), embedded, pool.records(), records(&seats))?,
+        journal: Journal::start(
+            &state.journal_path(),
+            embedded,
+            pool.records(),
+            records(&seats),
+        )?,
         clock,
         pool,
         metrics,
@@ -72,6 +83,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         inputs,
         answers: sender.downgrade(),
         seats,
+        owners: HashMap::new(),
         changed_seats: BTreeSet::new(),
         under_way: HashSet::new(),
         waiting: HashMap::new(),
@@ -86,10 +98,18 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         log,
     };
     let events = task.log.events();
+    task.own(&task.pool.records());
     task.adopt(&slots, orphans);
     tokio::spawn(task.run());
     let waiters = Arc::new(AtomicU64::new(0));
-    Ok(Handle { inputs: sender, leases, templates, provider, events, waiters })
+    Ok(Handle {
+        inputs: sender,
+        leases,
+        templates,
+        provider,
+        events,
+        waiters,
+    })
 }
 
 impl Task {

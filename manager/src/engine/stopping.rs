@@ -41,7 +41,9 @@ impl Task {
         // A leased slot that is not of this life was granted by a manager that died: its holder
         // may come back for it.
         let kept = |row: &&innkeeper_pool::SlotRow| {
-            row.lease.as_ref().is_some_and(|lease| !self.holders.contains_key(lease))
+            row.lease
+                .as_ref()
+                .is_some_and(|lease| !self.holders.contains_key(lease))
         };
         let left = slots.iter().filter(kept).count();
         if left == slots.len() {
@@ -53,7 +55,9 @@ impl Task {
 
     /// Whether the time to end has come: asked to, and nothing under way or patience over.
     pub(super) fn may_stop(&mut self) -> bool {
-        let Some((at, _)) = &self.stopping else { return false };
+        let Some((at, _)) = &self.stopping else {
+            return false;
+        };
         if !self.under_way.is_empty() && Instant::now() < *at {
             return false;
         }

@@ -85,9 +85,16 @@ impl Call {
 
     /// The error of a call whose lease is over; None while it stands.
     pub fn ended(&self) -> Option<NoLease> {
-        let ended = self.entry.ended.lock().unwrap_or_else(|lock| lock.into_inner());
+        let ended = self
+            .entry
+            .ended
+            .lock()
+            .unwrap_or_else(|lock| lock.into_inner());
         let how = ended.clone()?;
-        Some(NoLease::Ended { lease: self.entry.lease.to_string(), how })
+        Some(NoLease::Ended {
+            lease: self.entry.lease.to_string(),
+            how,
+        })
     }
 }
 
@@ -125,12 +132,18 @@ impl Leases {
         let over = CancellationToken::new();
         let ended = lease.ended.as_ref().map(|ended| {
             over.cancel();
-            Ended { how: ended.how, cause: ended.outcome.as_ref().and_then(lost_cause) }
+            Ended {
+                how: ended.how,
+                cause: ended.outcome.as_ref().and_then(lost_cause),
+            }
         });
         let entry = Entry {
             lease: lease.id.clone(),
             tenant: lease.request.tenant.to_string(),
-            sandbox: v1::SandboxRef { slot: lease.slot.to_string(), generation: seat.built },
+            sandbox: v1::SandboxRef {
+                slot: lease.slot.to_string(),
+                generation: seat.built,
+            },
             ttl_ms: AtomicU64::new(lease.ttl_ms),
             active: AtomicUsize::new(0),
             beat_ms: AtomicU64::new(0),
@@ -143,7 +156,8 @@ impl Leases {
 
     /// Whether a lease is in the table and stands.
     pub(super) fn stands(&self, lease: &LeaseId) -> bool {
-        self.get(lease).is_some_and(|entry| !entry.over.is_cancelled())
+        self.get(lease)
+            .is_some_and(|entry| !entry.over.is_cancelled())
     }
 
     /// Takes a new ttl.
@@ -179,12 +193,7 @@ impl Leases {
     }
 
     /// Begins a call on a lease.
-    pub(super) fn call(
-        &self,
-        tenant: &str,
-        lease: &str,
-        handle: &Handle,
-    ) -> Result<Call, NoLease> {
+    pub(super) fn call(&self, tenant: &str, lease: &str, handle: &Handle) -> Result<Call, NoLease> {
         // Another tenant's lease gets the same words as none, so that ids cannot be probed.
         let unknown = || NoLease::Unknown(lease.to_owned());
         let entry = self
@@ -192,7 +201,10 @@ impl Leases {
             .filter(|entry| entry.tenant == tenant)
             .ok_or_else(unknown)?;
         entry.active.fetch_add(1, Ordering::Relaxed);
-        let call = Call { entry, handle: handle.clone() };
+        let call = Call {
+            entry,
+            handle: handle.clone(),
+        };
         match call.ended() {
             Some(ended) => Err(ended),
             None => {
@@ -215,7 +227,11 @@ impl Leases {
     }
 
     fn get(&self, lease: &LeaseId) -> Option<Arc<Entry>> {
-        self.map.read().unwrap_or_else(|lock| lock.into_inner()).get(lease).cloned()
+        self.map
+            .read()
+            .unwrap_or_else(|lock| lock.into_inner())
+            .get(lease)
+            .cloned()
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<LeaseId, Arc<Entry>>> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_pool::{
-    ClassId, Depth, Event, Lease, LeaseId, LeaseRequest, LogEvent, Pool, PoolRow, Record,
-    RequestKey, SlotId, SlotRow, Step,
+    ClassId, Depth, Event, LeaseId, LeaseRequest, LogEvent, Pool, PoolRow, RequestKey, SlotId,
+    SlotRow, Step,
 };
 use innkeeper_proto::v1;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -19,7 +19,7 @@ use crate::events::EventLog;
 use crate::metrics::Metrics;
 use crate::provider::{self, Daemon, Provider};
 use crate::state::StateDir;
-use crate::state::journal::{Journal, Seat, SeatRecord};
+use crate::state::journal::{Journal, Seat};
 use crate::state::templates::Templates;
 
 /// What the task is told.
@@ -30,8 +30,16 @@ pub(super) enum Input {
         waiter: u64,
         reply: oneshot::Sender<Result<Granted, Refused>>,
     },
-    Gone { request: RequestKey, waiter: u64, unnamed: bool },
-    Renew { lease: LeaseId, ttl_ms: Option<u64>, reply: oneshot::Sender<Option<Granted>> },
+    Gone {
+        request: RequestKey,
+        waiter: u64,
+        unnamed: bool,
+    },
+    Renew {
+        lease: LeaseId,
+        ttl_ms: Option<u64>,
+        reply: oneshot::Sender<Option<Granted>>,
+    },
     Return {
         lease: LeaseId,
         discard: bool,
@@ -40,30 +48,55 @@ pub(super) enum Input {
         reply: oneshot::Sender<Option<Returned>>,
     },
     Heartbeat(LeaseId),
-    Slots { tenant: Option<String>, reply: oneshot::Sender<Vec<SlotRow>> },
-    Pools { tenant: Option<String>, reply: oneshot::Sender<Vec<PoolRow>> },
-    Drain { tenant: String, class: ClassId, reply: oneshot::Sender<bool> },
-    Empty { reply: oneshot::Sender<usize> },
-    Stop { patience: Duration, reply: oneshot::Sender<()> },
+    Slots {
+        tenant: Option<String>,
+        reply: oneshot::Sender<Vec<SlotRow>>,
+    },
+    Pools {
+        tenant: Option<String>,
+        reply: oneshot::Sender<Vec<PoolRow>>,
+    },
+    Drain {
+        tenant: String,
+        class: ClassId,
+        reply: oneshot::Sender<bool>,
+    },
+    Empty {
+        reply: oneshot::Sender<usize>,
+    },
+    Stop {
+        patience: Duration,
+        reply: oneshot::Sender<()>,
+    },
     Done(Done),
 }
 
 /// The answer of a slow action.
 pub(super) enum Done {
-    Created { nonce: innkeeper_pool::Nonce, result: Result<(), provider::Error> },
+    Created {
+        nonce: innkeeper_pool::Nonce,
+        result: Result<(), provider::Error>,
+    },
     Specialised {
         slot: SlotId,
         generation: u64,
         result: Result<v1::SpecialiseReply, provider::Error>,
     },
-    Checked { slot: SlotId, generation: u64, result: Result<(), String> },
+    Checked {
+        slot: SlotId,
+        generation: u64,
+        result: Result<(), String>,
+    },
     Reset {
         slot: SlotId,
         generation: u64,
         lease: LeaseId,
         result: Result<v1::ResetReply, provider::Error>,
     },
-    Deleted { slot: SlotId, result: Result<(), provider::Error> },
+    Deleted {
+        slot: SlotId,
+        result: Result<(), provider::Error>,
+    },
 }
 
 /// A piece of work that is under way; asked again meanwhile, it is not begun a second time.
@@ -100,6 +133,8 @@ pub(super) struct Task {
     /// For the tasks of slow actions; weak, so that the engine ends with its last handle.
     pub(super) answers: mpsc::WeakUnboundedSender<Input>,
     pub(super) seats: HashMap<SlotId, Seat>,
+    /// Whose slots these are.
+    pub(super) owners: HashMap<SlotId, String>,
     pub(super) changed_seats: BTreeSet<SlotId>,
     pub(super) under_way: HashSet<Work>,
     pub(super) waiting: HashMap<RequestKey, Vec<Waiter>>,
@@ -144,19 +179,49 @@ impl Task {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Ask { request, caller, waiter, reply } => {
-                self.ask(*request, Waiter { number: waiter, caller, since: Instant::now(), reply });
+            Input::Ask {
+                request,
+                caller,
+                waiter,
+                reply,
+            } => {
+                self.ask(
+                    *request,
+                    Waiter {
+                        number: waiter,
+                        caller,
+                        since: Instant::now(),
+                        reply,
+                    },
+                );
             }
-            Input::Gone { request, waiter, unnamed } => self.gone(&request, waiter, unnamed),
-            Input::Renew { lease, ttl_ms, reply } => {
-                self.feed(Event::Renew { lease: lease.clone(), ttl_ms });
+            Input::Gone {
+                request,
+                waiter,
+                unnamed,
+            } => self.gone(&request, waiter, unnamed),
+            Input::Renew {
+                lease,
+                ttl_ms,
+                reply,
+            } => {
+                self.feed(Event::Renew {
+                    lease: lease.clone(),
+                    ttl_ms,
+                });
                 if let Some(ttl_ms) = ttl_ms {
                     self.leases.set_ttl(&lease, ttl_ms);
                 }
                 // A caller that has gone needs no answer; so with every reply below.
                 let _ = reply.send(self.pool.lease(&lease).cloned().map(|l| self.granted(l)));
             }
-            Input::Return { lease, discard, verify, wait, reply } => {
+            Input::Return {
+                lease,
+                discard,
+                verify,
+                wait,
+                reply,
+            } => {
                 self.give_back(lease, discard, verify, wait, reply);
             }
             Input::Heartbeat(lease) => self.feed(Event::Heartbeat(lease)),
@@ -166,7 +231,11 @@ impl Task {
             Input::Pools { tenant, reply } => {
                 let _ = reply.send(self.pool_rows(tenant.as_deref()));
             }
-            Input::Drain { tenant, class, reply } => {
+            Input::Drain {
+                tenant,
+                class,
+                reply,
+            } => {
                 let own = self.pool.class(&class).is_some() && self.is_of(&class, Some(&tenant));
                 if own {
                     self.feed(Event::Drain(class));
@@ -184,8 +253,14 @@ impl Task {
     /// One turn: step, journal, act, log.
     pub(super) fn feed(&mut self, event: Event) {
         let now = self.clock.now();
-        let Step { changed, actions, events, wake_at } = self.pool.step(now, event);
-        self.forget_gone(&changed);
+        let Step {
+            changed,
+            actions,
+            events,
+            wake_at,
+        } = self.pool.step(now, event);
+        self.own(&changed);
+        let gone = self.forget_gone(&changed);
         let seats = self.seat_records();
         if let Err(error) = self.journal.step(changed, seats) {
             // What may begin all the same, and what may not, is decided per action.
@@ -197,6 +272,9 @@ impl Task {
         for event in &events {
             self.write_event(event);
         }
+        for slot in gone {
+            self.owners.remove(&slot);
+        }
         self.wake = wake_at.map(|at| Instant::now() + self.clock.until(at));
         if self.journal.is_long() {
             let seats = self.all_seats();
@@ -206,81 +284,12 @@ impl Task {
         }
     }
 
-    pub(super) fn slot_rows(&self, tenant: Option<&str>) -> Vec<SlotRow> {
-        let mut rows = self.pool.ps(self.clock.now());
-        rows.retain(|row| {
-            let class = self.pool.slot(&row.slot).map(|slot| &slot.class);
-            class.is_some_and(|class| self.is_of(class, tenant))
-        });
-        rows
-    }
-
-    fn pool_rows(&self, tenant: Option<&str>) -> Vec<PoolRow> {
-        let mut rows = self.pool.pools();
-        rows.retain(|row| self.is_of(&row.class, tenant));
-        rows
-    }
-
-    /// Whether a class is a tenant's; everything is None's.
-    fn is_of(&self, class: &ClassId, tenant: Option<&str>) -> bool {
-        let Some(tenant) = tenant else { return true };
-        self.pool.class(class).is_some_and(|class| class.spec.tenant.as_str() == tenant)
-    }
-
     fn write_event(&mut self, event: &LogEvent) {
         self.metrics.count(event);
         let tenant = self.tenant_of(event);
         if let Err(error) = self.log.write(event, tenant.as_deref()) {
             tracing::error!(%error, "the event log cannot be written; its lines wait in memory");
         }
-    }
-
-    fn tenant_of(&self, event: &LogEvent) -> Option<String> {
-        let lease = event.lease.as_ref().and_then(|lease| self.pool.lease(lease));
-        if let Some(lease) = lease {
-            return Some(lease.request.tenant.to_string());
-        }
-        let slot = event.slot.as_ref().and_then(|slot| self.pool.slot(slot));
-        let class = slot.and_then(|slot| self.pool.class(&slot.class));
-        class.map(|class| class.spec.tenant.to_string())
-    }
-
-    /// Drops what is kept beside records that are gone.
-    fn forget_gone(&mut self, changed: &[Record]) {
-        for record in changed {
-            match record {
-                Record::SlotGone { slot } => {
-                    if self.seats.remove(slot).is_some() {
-                        self.changed_seats.insert(slot.clone());
-                    }
-                }
-                Record::LeaseGone { lease } => {
-                    self.resets.remove(lease);
-                    self.holders.remove(lease);
-                    self.leases.forget(lease);
-                }
-                Record::Class(_)
-                | Record::ClassGone { .. }
-                | Record::Slot(_)
-                | Record::Lease(_)
-                | Record::Template(_) => {}
-            }
-        }
-    }
-
-    /// The seats that changed since they were last journaled.
-    fn seat_records(&mut self) -> Vec<SeatRecord> {
-        std::mem::take(&mut self.changed_seats)
-            .into_iter()
-            .map(|slot| SeatRecord { seat: self.seats.get(&slot).cloned(), slot: slot.0 })
-            .collect()
-    }
-
-    pub(super) fn all_seats(&self) -> Vec<SeatRecord> {
-        self.seats
-            .iter()
-            .map(|(slot, seat)| SeatRecord { slot: slot.0.clone(), seat: Some(seat.clone()) })
-            .collect()
     }
 
     /// Signs of life of long calls, and of those who hold leases while this manager empties itself.
@@ -301,17 +310,10 @@ impl Task {
             .map(|(slot, _)| slot.clone())
             .collect();
         for slot in slots {
-            self.feed(Event::SlotLost { slot, cause: "execd ended".to_owned() });
-        }
-    }
-
-    /// A lease with what is beside the pool's record of it.
-    pub(super) fn granted(&self, lease: Lease) -> Granted {
-        let seat = self.seats.get(&lease.slot).filter(|seat| seat.generation == lease.generation);
-        Granted {
-            seat: seat.cloned().unwrap_or_default(),
-            daemon: self.daemon.borrow().clone(),
-            lease,
+            self.feed(Event::SlotLost {
+                slot,
+                cause: "execd ended".to_owned(),
+            });
         }
     }
 }

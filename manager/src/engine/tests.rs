@@ -17,7 +17,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), fake: Fake::new() }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            fake: Fake::new(),
+        }
     }
 
     fn path(&self) -> &Path {
@@ -58,12 +61,23 @@ impl World {
 
 /// A request for a template, on-loss so that only what is asked for is made.
 fn request(handle: &Handle, id: &str, prepare: &str, tenant: &str) -> LeaseRequest {
-    let template: Template = format!("{{image: demo, prepare: [[{prepare}]]}}").parse().unwrap();
-    let image = ImageFacts { digest: "sha256:1".to_owned(), ..ImageFacts::default() };
+    let template: Template = format!("{{image: demo, prepare: [[{prepare}]]}}")
+        .parse()
+        .unwrap();
+    let image = ImageFacts {
+        digest: "sha256:1".to_owned(),
+        ..ImageFacts::default()
+    };
     let resolved = bind(&template, tenant, &image).unwrap();
-    handle.templates().know(resolved.clone(), &template, &image).unwrap();
+    handle
+        .templates()
+        .know(resolved.clone(), &template, &image)
+        .unwrap();
     LeaseRequest {
-        key: RequestKey { tenant: Tenant(tenant.to_owned()), id: id.to_owned() },
+        key: RequestKey {
+            tenant: Tenant(tenant.to_owned()),
+            id: id.to_owned(),
+        },
         template: TemplateKey(resolved.spec.key),
         image: ImageId(image.digest),
         verify: VerifyEvery::default(),
@@ -71,7 +85,10 @@ fn request(handle: &Handle, id: &str, prepare: &str, tenant: &str) -> LeaseReque
             id: ClassId(resolved.class),
             tenant: Tenant(tenant.to_owned()),
             resources: Resources::default(),
-            supply: Supply { replace: innkeeper_pool::Replace::OnLoss, ..Supply::default() },
+            supply: Supply {
+                replace: innkeeper_pool::Replace::OnLoss,
+                ..Supply::default()
+            },
             resettable: true,
         },
         holder: String::new(),
@@ -83,11 +100,16 @@ fn request(handle: &Handle, id: &str, prepare: &str, tenant: &str) -> LeaseReque
 }
 
 async fn lease(handle: &Handle, id: &str) -> Result<Granted, Refused> {
-    handle.lease(request(handle, id, "make", "default"), Caller::default()).await
+    handle
+        .lease(request(handle, id, "make", "default"), Caller::default())
+        .await
 }
 
 async fn give_back(handle: &Handle, lease: &LeaseId) -> Returned {
-    handle.give_back(lease.as_str(), false, Depth::Swap, true).await.unwrap()
+    handle
+        .give_back(lease.as_str(), false, Depth::Swap, true)
+        .await
+        .unwrap()
 }
 
 /// Waits for a condition that tasks bring about.
@@ -167,14 +189,31 @@ async fn an_unnamed_lease_that_reached_nobody_is_returned() {
     let ask = request(&handle, "unnamed", "make", "default");
     let key = ask.key.clone();
     let (reply, answer) = oneshot::channel();
-    let caller = Caller { unnamed: true, pid: None };
-    handle.send(Input::Ask { request: Box::new(ask), caller, waiter: 7, reply });
+    let caller = Caller {
+        unnamed: true,
+        pid: None,
+    };
+    handle.send(Input::Ask {
+        request: Box::new(ask),
+        caller,
+        waiter: 7,
+        reply,
+    });
     until(|| world.fake.calls(Op::Specialise) == 1).await;
     world.fake.release(Op::Specialise);
     // The answer has been sent when it is dropped unread, as by a connection that broke.
     let granted = answer.await.unwrap().unwrap();
-    handle.send(Input::Gone { request: key, waiter: 7, unnamed: true });
-    let ended = || matches!(route(&handle, &granted.lease.id), Err(NoLease::Ended { .. }));
+    handle.send(Input::Gone {
+        request: key,
+        waiter: 7,
+        unnamed: true,
+    });
+    let ended = || {
+        matches!(
+            route(&handle, &granted.lease.id),
+            Err(NoLease::Ended { .. })
+        )
+    };
     until(ended).await;
 }
 
@@ -212,8 +251,16 @@ async fn a_restart_keeps_leases_and_leaks_nothing() {
     let known: Vec<_> = rows.iter().map(|row| row.slot.to_string()).collect();
     assert_eq!(known, world.fake.slots(), "every slot has a record");
     let returned = give_back(&handle, &kept.lease.id).await;
-    assert!(matches!(returned.outcome, Some(Outcome::Clean { .. })), "{:?}", returned.outcome);
-    assert_eq!(world.fake.prepared(), 1, "the baseline outlived the manager");
+    assert!(
+        matches!(returned.outcome, Some(Outcome::Clean { .. })),
+        "{:?}",
+        returned.outcome
+    );
+    assert_eq!(
+        world.fake.prepared(),
+        1,
+        "the baseline outlived the manager"
+    );
 }
 
 #[tokio::test]
@@ -222,7 +269,10 @@ async fn a_reset_cut_by_a_restart_is_never_clean() {
     let handle = world.start().await;
     let granted = lease(&handle, "r").await.unwrap();
     world.fake.hold(Op::Reset);
-    handle.give_back(granted.lease.id.as_str(), false, Depth::Swap, false).await.unwrap();
+    handle
+        .give_back(granted.lease.id.as_str(), false, Depth::Swap, false)
+        .await
+        .unwrap();
     until(|| world.fake.calls(Op::Reset) == 1).await;
     drop(handle);
     // The daemon finishes the reset; its answer reaches nobody.
@@ -247,7 +297,10 @@ async fn any_failure_of_a_reset_destroys_the_slot() {
         let granted = lease(&handle, "r").await.unwrap();
         world.fake.fail(Op::Reset, [fault]);
         let returned = give_back(&handle, &granted.lease.id).await;
-        assert!(matches!(returned.outcome, Some(Outcome::Tainted { .. })), "{fault:?}");
+        assert!(
+            matches!(returned.outcome, Some(Outcome::Tainted { .. })),
+            "{fault:?}"
+        );
         let slot = granted.lease.slot.to_string();
         until(|| !world.fake.slots().contains(&slot)).await;
     }
@@ -257,7 +310,9 @@ async fn any_failure_of_a_reset_destroys_the_slot() {
 async fn a_create_whose_answer_is_lost_makes_one_slot() {
     let world = World::new();
     let handle = world.start().await;
-    world.fake.fail(Op::Create, [Fault::AnswerLost, Fault::AnswerLost]);
+    world
+        .fake
+        .fail(Op::Create, [Fault::AnswerLost, Fault::AnswerLost]);
     lease(&handle, "r").await.unwrap();
     assert_eq!(world.fake.slots().len(), 1);
 }
@@ -282,7 +337,10 @@ async fn a_template_that_cannot_be_prepared_is_refused_with_the_cause() {
     let handle = world.start().await;
     world.fake.fail(Op::Specialise, [Fault::Refused; 8]);
     let refused = lease(&handle, "r").await.unwrap_err();
-    assert!(refused.to_string().contains("the fake refuses"), "{refused}");
+    assert!(
+        refused.to_string().contains("the fake refuses"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
@@ -327,9 +385,18 @@ async fn own_class(handle: &Handle) -> String {
 async fn a_lease_ends_by_itself_unless_a_call_runs() {
     let world = World::new();
     let handle = world.start().await;
-    let short = |id| LeaseRequest { ttl_ms: 400, ..request(&handle, id, "make", "default") };
-    let idle = handle.lease(short("idle"), Caller::default()).await.unwrap();
-    let busy = handle.lease(short("busy"), Caller::default()).await.unwrap();
+    let short = |id| LeaseRequest {
+        ttl_ms: 400,
+        ..request(&handle, id, "make", "default")
+    };
+    let idle = handle
+        .lease(short("idle"), Caller::default())
+        .await
+        .unwrap();
+    let busy = handle
+        .lease(short("busy"), Caller::default())
+        .await
+        .unwrap();
     let call = route(&handle, &busy.lease.id).unwrap();
     // Looking at a lease would be a sign of life, so the log is looked at.
     let expired = |n| world.events(&handle, innkeeper_pool::Kind::Expired) == n;
@@ -337,7 +404,10 @@ async fn a_lease_ends_by_itself_unless_a_call_runs() {
     let error = route(&handle, &idle.lease.id).unwrap_err().to_string();
     assert!(error.ends_with("has ended: expired"), "{error}");
     // The same time again: the call has kept its lease.
-    handle.lease(short("other"), Caller::default()).await.unwrap();
+    handle
+        .lease(short("other"), Caller::default())
+        .await
+        .unwrap();
     until(|| expired(2)).await;
     assert_eq!(call.call.ended(), None);
     drop(call);
@@ -348,12 +418,25 @@ async fn a_lease_ends_by_itself_unless_a_call_runs() {
 async fn emptying_removes_everything_of_this_life() {
     let world = World::new();
     let handle = world.start_as(true).await;
-    let caller = Caller { pid: Some(std::process::id() as i32), unnamed: true };
-    let held = handle.lease(request(&handle, "a", "make", "default"), caller).await.unwrap();
+    let caller = Caller {
+        pid: Some(std::process::id() as i32),
+        unnamed: true,
+    };
+    let held = handle
+        .lease(request(&handle, "a", "make", "default"), caller)
+        .await
+        .unwrap();
     let free = lease(&handle, "b").await.unwrap();
     give_back(&handle, &free.lease.id).await;
     assert_eq!(handle.empty().await, 0);
     assert!(world.fake.slots().is_empty());
+    let mut reader = handle.events().read(0);
+    let lines = std::iter::from_fn(|| reader.next_written().unwrap());
+    assert!(
+        lines
+            .into_iter()
+            .all(|line| line.tenant.as_deref() == Some("default"))
+    );
     assert!(route(&handle, &held.lease.id).is_err());
     assert!(matches!(lease(&handle, "c").await, Err(Refused::Stopping)));
 }
@@ -376,7 +459,10 @@ async fn stopping_waits_for_what_is_under_way() {
     let handle = world.start().await;
     let granted = lease(&handle, "a").await.unwrap();
     world.fake.hold(Op::Reset);
-    handle.give_back(granted.lease.id.as_str(), false, Depth::Swap, false).await.unwrap();
+    handle
+        .give_back(granted.lease.id.as_str(), false, Depth::Swap, false)
+        .await
+        .unwrap();
     until(|| world.fake.calls(Op::Reset) == 1).await;
     let stopping = tokio::spawn({
         let handle = handle.clone();
@@ -387,5 +473,9 @@ async fn stopping_waits_for_what_is_under_way() {
     drop(handle);
     let handle = world.start().await;
     let returned = give_back(&handle, &granted.lease.id).await;
-    assert!(matches!(returned.outcome, Some(Outcome::Clean { .. })), "{:?}", returned.outcome);
+    assert!(
+        matches!(returned.outcome, Some(Outcome::Clean { .. })),
+        "{:?}",
+        returned.outcome
+    );
 }

@@ -58,9 +58,17 @@ impl Local {
     pub async fn start(options: Options) -> Result<Self, Error> {
         let socket = paths::execd_socket(&options.state_dir);
         let control = connect(&socket)?;
-        let data = (0..DATA_CHANNELS).map(|_| connect(&socket)).collect::<Result<_, _>>()?;
+        let data = (0..DATA_CHANNELS)
+            .map(|_| connect(&socket))
+            .collect::<Result<_, _>>()?;
         let (daemon, keeper) = keeper::start(options, control.clone()).await?;
-        Ok(Self { control, data, next: AtomicUsize::new(0), daemon, keeper })
+        Ok(Self {
+            control,
+            data,
+            next: AtomicUsize::new(0),
+            daemon,
+            keeper,
+        })
     }
 
     fn control(&self) -> ExecdClient<Channel> {
@@ -72,7 +80,10 @@ impl Local {
 fn connect(socket: &Path) -> Result<ExecdClient<Channel>, Error> {
     let uri = format!("unix://{}", socket.display());
     let endpoint = client::endpoint(&uri).map_err(|error| {
-        Error::new(ErrorKind::Permanent, format!("{uri} is no address: {error}"))
+        Error::new(
+            ErrorKind::Permanent,
+            format!("{uri} is no address: {error}"),
+        )
     })?;
     Ok(ExecdClient::new(endpoint.connect_lazy())
         .max_decoding_message_size(limits::MESSAGE)
@@ -104,11 +115,16 @@ impl Provider for Local {
     }
 
     async fn list(&self) -> Result<Vec<v1::SlotInfo>, Error> {
-        Ok(within(LIST, self.control().list_slots(v1::Empty {})).await?.slots)
+        Ok(within(LIST, self.control().list_slots(v1::Empty {}))
+            .await?
+            .slots)
     }
 
     async fn create(&self, slot: &str, tenant: &str) -> Result<v1::SlotInfo, Error> {
-        let request = v1::CreateSlotRequest { slot: slot.to_owned(), tenant: tenant.to_owned() };
+        let request = v1::CreateSlotRequest {
+            slot: slot.to_owned(),
+            tenant: tenant.to_owned(),
+        };
         Ok(self.control().create_slot(request).await?.into_inner())
     }
 
@@ -128,7 +144,9 @@ impl Provider for Local {
     }
 
     async fn destroy(&self, slot: &str) -> Result<(), Error> {
-        let request = v1::SlotRef { slot: slot.to_owned() };
+        let request = v1::SlotRef {
+            slot: slot.to_owned(),
+        };
         self.control().destroy_slot(request).await?;
         Ok(())
     }

@@ -49,11 +49,17 @@ pub struct Tokens {
 impl Tokens {
     /// Reads a file of `TOKEN TENANT` lines; empty lines and those that begin with # are skipped.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
         let mut tenants = HashMap::new();
         for (index, line) in text.lines().enumerate() {
-            let wrong = |what| Error::Line { path: path.to_owned(), line: index + 1, what };
+            let wrong = |what| Error::Line {
+                path: path.to_owned(),
+                line: index + 1,
+                what,
+            };
             let mut words = line.split_whitespace();
             let (token, tenant) = match (words.next(), words.next(), words.next()) {
                 (None, _, _) => continue,
@@ -68,13 +74,20 @@ impl Tokens {
             if !tenant.bytes().all(plain) {
                 return Err(wrong("the tenant must be of letters, digits, - and _"));
             }
-            tenants.insert(*blake3::hash(token.as_bytes()).as_bytes(), tenant.to_owned());
+            tenants.insert(
+                *blake3::hash(token.as_bytes()).as_bytes(),
+                tenant.to_owned(),
+            );
         }
-        Ok(Self { tenants: Arc::new(tenants) })
+        Ok(Self {
+            tenants: Arc::new(tenants),
+        })
     }
 
     fn tenant(&self, token: &str) -> Option<&str> {
-        self.tenants.get(blake3::hash(token.as_bytes()).as_bytes()).map(String::as_str)
+        self.tenants
+            .get(blake3::hash(token.as_bytes()).as_bytes())
+            .map(String::as_str)
     }
 }
 
@@ -92,12 +105,18 @@ pub struct Gate {
 impl Gate {
     /// For the local socket: no token needed; one that is given decides the tenant.
     pub fn local(tokens: Tokens) -> Self {
-        Self { tokens, local: true }
+        Self {
+            tokens,
+            local: true,
+        }
     }
 
     /// For TCP: nothing without a token, from loopback neither, since any user can connect there.
     pub fn remote(tokens: Tokens) -> Self {
-        Self { tokens, local: false }
+        Self {
+            tokens,
+            local: false,
+        }
     }
 }
 
@@ -133,7 +152,11 @@ pub(super) fn tenant<T>(request: &Request<T>) -> Result<Arc<str>, Status> {
 
 /// The process at the other end of a local socket.
 pub(super) fn peer<T>(request: &Request<T>) -> Option<i32> {
-    request.extensions().get::<UdsConnectInfo>()?.peer_cred?.pid()
+    request
+        .extensions()
+        .get::<UdsConnectInfo>()?
+        .peer_cred?
+        .pid()
 }
 
 #[cfg(test)]
@@ -143,9 +166,17 @@ mod tests {
     fn gate(local: bool) -> Gate {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokens");
-        std::fs::write(&path, "# comment\n\n0123456789abcdef alpha\nfedcba9876543210 beta\n").unwrap();
+        std::fs::write(
+            &path,
+            "# comment\n\n0123456789abcdef alpha\nfedcba9876543210 beta\n",
+        )
+        .unwrap();
         let tokens = Tokens::read(&path).unwrap();
-        if local { Gate::local(tokens) } else { Gate::remote(tokens) }
+        if local {
+            Gate::local(tokens)
+        } else {
+            Gate::remote(tokens)
+        }
     }
 
     fn ask(gate: &mut Gate, token: Option<&str>) -> Result<String, Code> {
@@ -174,7 +205,12 @@ mod tests {
     fn a_bad_line_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokens");
-        for bad in ["short a", "0123456789abcdef", "0123456789abcdef a b", "0123456789abcdef a/b"] {
+        for bad in [
+            "short a",
+            "0123456789abcdef",
+            "0123456789abcdef a b",
+            "0123456789abcdef a/b",
+        ] {
             std::fs::write(&path, format!("# first\n{bad}\n")).unwrap();
             let error = Tokens::read(&path).unwrap_err().to_string();
             assert!(error.contains("line 2"), "{error}");

@@ -53,7 +53,9 @@ impl Service {
             // A sandbox is execd's own name for it; here it would pass the lease by.
             Some(Of::Sandbox(_)) | None => return Err(wrong("the call names no lease")),
         };
-        *target = Some(v1::Target { of: Some(Of::Sandbox(route.sandbox())) });
+        *target = Some(v1::Target {
+            of: Some(Of::Sandbox(route.sandbox())),
+        });
         Ok(route)
     }
 
@@ -76,7 +78,9 @@ impl Service {
         let mut message = request.into_inner();
         let route = self.direct(&tenant, message.target())?;
         let reply = send(self.execd(&route)?, message);
-        Ok(Response::new(while_leased(&route, reply).await?.into_inner()))
+        Ok(Response::new(
+            while_leased(&route, reply).await?.into_inner(),
+        ))
     }
 
     /// As [`Service::pass`], with the reply's sandbox replaced by the lease.
@@ -118,9 +122,12 @@ pub(super) fn over(route: &Route) -> Status {
 pub(super) async fn explain(route: &Route, error: Status) -> Status {
     let broken = std::error::Error::source(&error).is_some() || error.code() == Code::Unavailable;
     // An ended lease explains every error of its calls.
-    if tokio::time::timeout(if broken { LEARN } else { Duration::ZERO }, route.call.over())
-        .await
-        .is_ok()
+    if tokio::time::timeout(
+        if broken { LEARN } else { Duration::ZERO },
+        route.call.over(),
+    )
+    .await
+    .is_ok()
     {
         return over(route);
     }

@@ -30,19 +30,30 @@ impl Service {
         pid: Option<i32>,
         ask: v1::LeaseRequest,
     ) -> Result<v1::LeaseReply, Status> {
-        for (name, value) in
-            [("request id", &ask.request_id), ("job", &ask.job), ("holder", &ask.holder)]
-        {
+        for (name, value) in [
+            ("request id", &ask.request_id),
+            ("job", &ask.job),
+            ("holder", &ask.holder),
+        ] {
             if value.len() > LONGEST_NAME {
-                return Err(wrong(format!("the {name} is longer than {LONGEST_NAME} bytes")));
+                return Err(wrong(format!(
+                    "the {name} is longer than {LONGEST_NAME} bytes"
+                )));
             }
         }
         let resolved = self.resolve(tenant, &ask)?;
         let unnamed = ask.request_id.is_empty();
-        let id = if unnamed { new_request_id()? } else { ask.request_id };
+        let id = if unnamed {
+            new_request_id()?
+        } else {
+            ask.request_id
+        };
         let ttl = or_default(ask.ttl_ms, TTL);
         let request = LeaseRequest {
-            key: RequestKey { tenant: Tenant(tenant.to_owned()), id },
+            key: RequestKey {
+                tenant: Tenant(tenant.to_owned()),
+                id,
+            },
             template: TemplateKey(resolved.spec.key.clone()),
             image: ImageId(resolved.spec.image_digest.clone()),
             verify: VerifyEvery {
@@ -75,7 +86,9 @@ impl Service {
         }
         let image = resolve::look_up(&template, &self.store)?;
         let resolved = resolve::bind(&template, tenant, &image)?;
-        self.engine.templates().know(resolved.clone(), &template, &image)?;
+        self.engine
+            .templates()
+            .know(resolved.clone(), &template, &image)?;
         Ok(resolved)
     }
 
@@ -103,7 +116,9 @@ impl Service {
             "walk" => Depth::Walk,
             "full" => Depth::Full,
             other => {
-                return Err(wrong(format!("verify is \"{other}\": write swap, walk or full")));
+                return Err(wrong(format!(
+                    "verify is \"{other}\": write swap, walk or full"
+                )));
             }
         };
         match self.engine.route(tenant, &ask.lease) {
@@ -111,8 +126,13 @@ impl Service {
             Ok(_) | Err(NoLease::Ended { .. }) => {}
             Err(error @ NoLease::Unknown(_)) => return Err(error.into()),
         }
-        let returned = self.engine.give_back(&ask.lease, ask.discard, verify, ask.wait).await;
-        let Some(returned) = returned else { return Err(self.gone(tenant, &ask.lease)) };
+        let returned = self
+            .engine
+            .give_back(&ask.lease, ask.discard, verify, ask.wait)
+            .await;
+        let Some(returned) = returned else {
+            return Err(self.gone(tenant, &ask.lease));
+        };
         let how = returned.lease.ended.as_ref().map(|ended| ended.how);
         if how.is_some_and(|how| how != innkeeper_pool::How::Returned) {
             return Err(self.gone(tenant, &ask.lease));
@@ -130,11 +150,18 @@ impl Service {
 }
 
 fn or_default(ms: u64, default: Duration) -> u64 {
-    if ms == 0 { default.as_millis() as u64 } else { ms }
+    if ms == 0 {
+        default.as_millis() as u64
+    } else {
+        ms
+    }
 }
 
 fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_millis() as u64
 }
 
 /// A request id that nobody else has, for a caller that gives none.
@@ -155,11 +182,13 @@ fn class(resolved: &Resolved) -> ClassSpec {
             template::Mode::Warm => Mode::Warm,
             template::Mode::Reuse => Mode::Reuse,
         }),
-        replace: given.replace.map_or(default.replace, |replace| match replace {
-            template::Replace::OnLease => Replace::OnLease,
-            template::Replace::OnLoss => Replace::OnLoss,
-            template::Replace::Ahead => Replace::Ahead,
-        }),
+        replace: given
+            .replace
+            .map_or(default.replace, |replace| match replace {
+                template::Replace::OnLease => Replace::OnLease,
+                template::Replace::OnLoss => Replace::OnLoss,
+                template::Replace::Ahead => Replace::Ahead,
+            }),
         carry: given.carry.map_or(default.carry, |carry| match carry {
             template::Carry::Own => Carry::Own,
             template::Carry::Listed => Carry::Listed,
@@ -184,8 +213,15 @@ fn class(resolved: &Resolved) -> ClassSpec {
 }
 
 fn reply(granted: Granted) -> v1::LeaseReply {
-    let Granted { lease, seat, daemon } = granted;
-    let baseline = lease.baseline.as_ref().and_then(|b| b.components.get(OVERALL));
+    let Granted {
+        lease,
+        seat,
+        daemon,
+    } = granted;
+    let baseline = lease
+        .baseline
+        .as_ref()
+        .and_then(|b| b.components.get(OVERALL));
     v1::LeaseReply {
         lease: lease.id.to_string(),
         slot: lease.slot.to_string(),
@@ -209,12 +245,17 @@ fn reply(granted: Granted) -> v1::LeaseReply {
 }
 
 fn return_reply(returned: Returned) -> v1::ReturnReply {
-    let Returned { lease, reset, outcome } = returned;
+    let Returned {
+        lease,
+        reset,
+        outcome,
+    } = returned;
     let (word, retired) = match outcome {
         None => ("resetting", String::new()),
-        Some(Outcome::Clean { retired, .. }) => {
-            ("clean", retired.map(|cause| cause.to_string()).unwrap_or_default())
-        }
+        Some(Outcome::Clean { retired, .. }) => (
+            "clean",
+            retired.map(|cause| cause.to_string()).unwrap_or_default(),
+        ),
         Some(Outcome::Tainted { cause }) => ("tainted", format!("tainted: {cause}")),
         Some(Outcome::Discarded { retired }) => ("discarded", retired.to_string()),
     };

@@ -25,7 +25,9 @@ impl Service {
                 })
             })
             .collect();
-        Ok(v1::JsonReply { json: json!(rows).to_string() })
+        Ok(v1::JsonReply {
+            json: json!(rows).to_string(),
+        })
     }
 
     pub(super) async fn list_pools(&self, tenant: &str) -> Result<v1::JsonReply, Status> {
@@ -40,7 +42,9 @@ impl Service {
                 })
             })
             .collect();
-        Ok(v1::JsonReply { json: json!(rows).to_string() })
+        Ok(v1::JsonReply {
+            json: json!(rows).to_string(),
+        })
     }
 
     pub(super) async fn drain_pool(
@@ -52,7 +56,9 @@ impl Service {
             let sentence = format!("there is no pool {pool}: `innkeeper pools` lists them");
             return Err(status(Kind::Permanent, Code::NotFound, sentence));
         }
-        Ok(v1::JsonReply { json: json!({"pool": pool, "state": "draining"}).to_string() })
+        Ok(v1::JsonReply {
+            json: json!({"pool": pool, "state": "draining"}).to_string(),
+        })
     }
 
     pub(super) fn read_events(
@@ -75,7 +81,9 @@ impl Service {
                 let item = match next {
                     Ok(None) => return,
                     Ok(Some(line)) if line.tenant.as_deref() != Some(&*tenant) => continue,
-                    Ok(Some(line)) => Ok(v1::JsonReply { json: line.for_client() }),
+                    Ok(Some(line)) => Ok(v1::JsonReply {
+                        json: line.for_client(),
+                    }),
                     Err(error) => Err(error.into()),
                 };
                 if sender.send(item).await.is_err() {

@@ -15,7 +15,11 @@ impl From<template::Error> for Status {
             | template::Error::Value(_) => Code::InvalidArgument,
             template::Error::NotYet(_) => Code::Unimplemented,
         };
-        let kind = if code == Code::NotFound { Kind::Permanent } else { Kind::Usage };
+        let kind = if code == Code::NotFound {
+            Kind::Permanent
+        } else {
+            Kind::Usage
+        };
         status(kind, code, error.to_string())
     }
 }

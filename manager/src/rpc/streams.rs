@@ -101,7 +101,15 @@ impl Service {
         let mut first = first.ok_or_else(|| wrong("the stream has no message"))?;
         let route = self.direct(&tenant, first.target())?;
         let (broken, breaks) = oneshot::channel();
-        Ok((route, Upstream { first: Some(first), rest, broken: Some(broken) }, breaks))
+        Ok((
+            route,
+            Upstream {
+                first: Some(first),
+                rest,
+                broken: Some(broken),
+            },
+            breaks,
+        ))
     }
 
     /// Passes a call up that streams and has one reply.
@@ -149,7 +157,11 @@ impl Service {
         let (route, upstream, breaks) = self.open(request).await?;
         let mut execd = self.execd(&route)?;
         let reply = while_leased(&route, execd.exec(upstream)).await?;
-        Ok(Response::new(relay(route, reply.into_inner(), Some(breaks))))
+        Ok(Response::new(relay(
+            route,
+            reply.into_inner(),
+            Some(breaks),
+        )))
     }
 }
 

@@ -44,7 +44,10 @@ pub(super) fn failed(address: impl ToString, error: &io::Error, option: &str) ->
         }
         _ => error.to_string(),
     };
-    Error::Listen { address: address.to_string(), cause }
+    Error::Listen {
+        address: address.to_string(),
+        cause,
+    }
 }
 
 impl Listener {
@@ -56,7 +59,10 @@ impl Listener {
             Address::Tcp(place) => std::net::TcpListener::bind(place).map(Socket::Tcp),
         };
         let socket = bound.map_err(|error| failed(address, &error, "--listen"))?;
-        Ok(Self { address: address.clone(), socket })
+        Ok(Self {
+            address: address.clone(),
+            socket,
+        })
     }
 
     /// Where it listens, with the port that the system chose where 0 was asked for.
@@ -108,7 +114,9 @@ impl Listener {
             Socket::Tcp(listener) => {
                 let listener = async_tcp(listener).map_err(|error| broken(&error))?;
                 let incoming = TcpListenerStream::new(listener);
-                router.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await
+                router
+                    .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
+                    .await
             }
         };
         served.map_err(|error| broken(&error))
@@ -132,9 +140,9 @@ impl SocketFile {
     fn of(address: &Address) -> Self {
         use std::os::unix::fs::MetadataExt;
         Self(match address {
-            Address::Unix(path) => {
-                std::fs::symlink_metadata(path).ok().map(|meta| (path.clone(), meta.ino()))
-            }
+            Address::Unix(path) => std::fs::symlink_metadata(path)
+                .ok()
+                .map(|meta| (path.clone(), meta.ino())),
             Address::Tcp(_) => None,
         })
     }
@@ -156,7 +164,10 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         return Err(io::Error::other(sentence));
     }
     if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(parent)?;
     }
     match UnixStream::connect(path) {
         Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
@@ -190,14 +201,19 @@ mod tests {
     fn a_dead_managers_socket_is_replaced_and_a_live_one_refused() {
         let dir = tempfile::tempdir().unwrap();
         let address = Address::Unix(dir.path().join("deep/manager.sock"));
-        let Address::Unix(path) = &address else { unreachable!() };
+        let Address::Unix(path) = &address else {
+            unreachable!()
+        };
         let first = Listener::bind(&address).unwrap();
         assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o777, 0o600);
         let error = Listener::bind(&address).unwrap_err().to_string();
         assert!(error.contains("in use"), "{error}");
         drop(first);
         Listener::bind(&address).unwrap();
-        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        assert_eq!(
+            std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
+            1
+        );
     }
 
     #[test]
@@ -214,6 +230,9 @@ mod tests {
         let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(held.local_addr().unwrap().to_string());
         let error = Listener::bind(&address).unwrap_err().to_string();
-        assert!(error.contains("in use") && error.contains("--listen"), "{error}");
+        assert!(
+            error.contains("in use") && error.contains("--listen"),
+            "{error}"
+        );
     }
 }

@@ -49,12 +49,16 @@ pub struct Options {
 impl Options {
     /// The state directory that these options mean.
     pub fn state_dir(&self) -> PathBuf {
-        self.state_dir.clone().unwrap_or_else(paths::default_state_dir)
+        self.state_dir
+            .clone()
+            .unwrap_or_else(paths::default_state_dir)
     }
 
     /// Fills in from the configuration file what the command line left out.
     pub(super) fn with_config(self) -> Result<Self, Error> {
-        let Some(path) = &self.config else { return Ok(self) };
+        let Some(path) = &self.config else {
+            return Ok(self);
+        };
         let shown = path.display();
         let text = std::fs::read_to_string(path)
             .map_err(|error| Error::Usage(format!("config {shown} cannot be read: {error}")))?;
@@ -68,7 +72,11 @@ impl Options {
             config: None,
             provider: self.provider.or(file.provider),
             namespace: self.namespace.or(file.namespace),
-            listen: if self.listen.is_empty() { file.listen } else { self.listen },
+            listen: if self.listen.is_empty() {
+                file.listen
+            } else {
+                self.listen
+            },
             state_dir: self.state_dir.or(file.state_dir),
             token_file: self.token_file.or(file.token_file),
             docker: self.docker.or(file.docker),
@@ -85,21 +93,24 @@ impl Options {
 
     /// Refuses what is wrong and what this version does not have.
     pub(super) fn check(&self) -> Result<(), Error> {
-        let words: [(&str, &Option<String>, &[&str], &[&str]); 3] = [
-            ("provider", &self.provider, &["local"], &["kubernetes"]),
-            ("strategy", &self.strategy, &["auto", "layered"], &["sliced", "in-place", "none"]),
-            ("rights", &self.rights, &["auto", "root"], &["pod", "user"]),
-        ];
-        for (option, value, here, later) in words {
-            let Some(value) = value.as_deref() else { continue };
-            if later.contains(&value) {
-                return Err(not_yet(&format!("--{option} {value}")));
-            }
-            if !here.contains(&value) {
-                let choices = here.join(" or ");
-                return Err(Error::Usage(format!("--{option} {value}: write {choices}")));
-            }
-        }
+        let local = Choice {
+            option: "provider",
+            here: &["local"],
+            later: &["kubernetes"],
+        };
+        let strategy = Choice {
+            option: "strategy",
+            here: &["auto", "layered"],
+            later: &["sliced", "in-place", "none"],
+        };
+        let rights = Choice {
+            option: "rights",
+            here: &["auto", "root"],
+            later: &["pod", "user"],
+        };
+        local.check(self.provider.as_deref())?;
+        strategy.check(self.strategy.as_deref())?;
+        rights.check(self.rights.as_deref())?;
         let absent = [
             ("--namespace", self.namespace.is_some()),
             ("--docker", self.docker.is_some()),
@@ -115,8 +126,36 @@ impl Options {
     }
 }
 
+/// An option with a fixed set of words.
+struct Choice {
+    option: &'static str,
+    here: &'static [&'static str],
+    later: &'static [&'static str],
+}
+
+impl Choice {
+    fn check(&self, value: Option<&str>) -> Result<(), Error> {
+        let Self {
+            option,
+            here,
+            later,
+        } = self;
+        match value {
+            None => Ok(()),
+            Some(value) if here.contains(&value) => Ok(()),
+            Some(value) if later.contains(&value) => Err(not_yet(&format!("--{option} {value}"))),
+            Some(value) => Err(Error::Usage(format!(
+                "--{option} {value}: write {}",
+                here.join(" or ")
+            ))),
+        }
+    }
+}
+
 fn not_yet(what: &str) -> Error {
-    Error::Usage(format!("this version does not have {what} yet: leave it out"))
+    Error::Usage(format!(
+        "this version does not have {what} yet: leave it out"
+    ))
 }
 
 #[cfg(test)]
@@ -127,12 +166,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.yaml");
         std::fs::write(&path, text).unwrap();
-        Options { config: Some(path), ..options }.with_config()
+        Options {
+            config: Some(path),
+            ..options
+        }
+        .with_config()
     }
 
     #[test]
     fn the_command_line_goes_before_the_file() {
-        let given = Options { metrics: Some("a:1".into()), ..Options::default() };
+        let given = Options {
+            metrics: Some("a:1".into()),
+            ..Options::default()
+        };
         let text = "metrics: b:2\nstate_dir: /x\nlisten: [unix:///y]\norphan_ttl: 15m\n";
         let options = from_file(text, given).unwrap();
         assert_eq!(options.metrics.as_deref(), Some("a:1"));
@@ -146,12 +192,33 @@ mod tests {
         let unknown = from_file("listn: []", Options::default()).unwrap_err();
         assert!(unknown.is_usage() && unknown.to_string().contains("listn"));
         for (options, word) in [
-            (Options { http: Some("x".into()), ..Options::default() }, "--http"),
-            (Options { provider: Some("kubernetes".into()), ..Options::default() }, "kubernetes"),
-            (Options { strategy: Some("fast".into()), ..Options::default() }, "layered"),
+            (
+                Options {
+                    http: Some("x".into()),
+                    ..Options::default()
+                },
+                "--http",
+            ),
+            (
+                Options {
+                    provider: Some("kubernetes".into()),
+                    ..Options::default()
+                },
+                "kubernetes",
+            ),
+            (
+                Options {
+                    strategy: Some("fast".into()),
+                    ..Options::default()
+                },
+                "layered",
+            ),
         ] {
             let error = options.check().unwrap_err();
-            assert!(error.is_usage() && error.to_string().contains(word), "{error}");
+            assert!(
+                error.is_usage() && error.to_string().contains(word),
+                "{error}"
+            );
         }
     }
 }

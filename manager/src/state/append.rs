@@ -32,7 +32,12 @@ impl Append {
         if size > good {
             file.set_len(good).map_err(failed("cutting", path))?;
         }
-        Ok(Self { path: path.to_owned(), file, good, pending: Vec::new() })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            good,
+            pending: Vec::new(),
+        })
     }
 
     /// Adds bytes that end in a newline. They are in the file when this returns Ok, which a
@@ -50,7 +55,9 @@ impl Append {
             self.flush()?;
         }
         if sync {
-            self.file.sync_data().map_err(failed("flushing", &self.path))?;
+            self.file
+                .sync_data()
+                .map_err(failed("flushing", &self.path))?;
         }
         Ok(())
     }
@@ -104,7 +111,10 @@ mod tests {
     fn a_full_disk_keeps_the_lines_for_later() {
         let mut full = Append::open(Path::new("/dev/full"), 0).unwrap();
         let error = full.append(b"one\n", false).unwrap_err().to_string();
-        assert!(error.contains("/dev/full") && error.contains("free some space"), "{error}");
+        assert!(
+            error.contains("/dev/full") && error.contains("free some space"),
+            "{error}"
+        );
         assert!(full.is_behind());
 
         let dir = tempfile::tempdir().unwrap();
@@ -112,7 +122,10 @@ mod tests {
         works.pending = std::mem::take(&mut full.pending);
         works.append(b"two\n", false).unwrap();
         assert!(!works.is_behind());
-        assert_eq!(std::fs::read(dir.path().join("log")).unwrap(), b"one\ntwo\n");
+        assert_eq!(
+            std::fs::read(dir.path().join("log")).unwrap(),
+            b"one\ntwo\n"
+        );
     }
 
     #[test]
@@ -120,7 +133,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         std::fs::write(&path, b"whole\nto").unwrap();
-        Append::open(&path, 6).unwrap().append(b"next\n", true).unwrap();
+        Append::open(&path, 6)
+            .unwrap()
+            .append(b"next\n", true)
+            .unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole\nnext\n");
     }
 }

@@ -113,7 +113,12 @@ pub fn load(path: &Path) -> Result<Loaded, Error> {
                 loaded.seats.extend(seats);
             }
             None if next.is_empty() => loaded.torn = true,
-            None => return Err(Error::Damaged { path: path.to_owned(), line: number }),
+            None => {
+                return Err(Error::Damaged {
+                    path: path.to_owned(),
+                    line: number,
+                });
+            }
         }
         rest = next;
     }
@@ -129,7 +134,11 @@ impl Journal {
         seats: Vec<SeatRecord>,
     ) -> Result<Self, Error> {
         let (file, short) = rewrite(path, embedded, records, seats)?;
-        Ok(Self { file, embedded, short })
+        Ok(Self {
+            file,
+            embedded,
+            short,
+        })
     }
 
     /// Appends one step. When this returns Ok a killed process does not lose it; a template's
@@ -138,8 +147,11 @@ impl Journal {
         if records.is_empty() && seats.is_empty() {
             return self.file.flush();
         }
-        let sync = records.iter().any(|record| matches!(record, Record::Template(_)));
-        self.file.append(&encode(&Line::Step { records, seats }), sync)
+        let sync = records
+            .iter()
+            .any(|record| matches!(record, Record::Template(_)));
+        self.file
+            .append(&encode(&Line::Step { records, seats }), sync)
     }
 
     /// Whether steps wait for a write that works: nothing new may begin meanwhile.
@@ -166,7 +178,10 @@ fn rewrite(
     records: Vec<Record>,
     seats: Vec<SeatRecord>,
 ) -> Result<(Append, u64), Error> {
-    let mut bytes = encode(&Line::Start { format: FORMAT, embedded });
+    let mut bytes = encode(&Line::Start {
+        format: FORMAT,
+        embedded,
+    });
     if !(records.is_empty() && seats.is_empty()) {
         bytes.extend(encode(&Line::Step { records, seats }));
     }

@@ -40,7 +40,9 @@ impl Templates {
         let mut known = HashMap::new();
         for entry in std::fs::read_dir(dir).map_err(failed("reading", dir))? {
             let path = entry.map_err(failed("reading", dir))?.path();
-            let Some(key) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json"))
+            let Some(key) = path
+                .file_name()
+                .and_then(|name| name.to_str()?.strip_suffix(".json"))
             else {
                 continue;
             };
@@ -53,12 +55,19 @@ impl Templates {
                 None => tracing::warn!(path = %path.display(), "not a template of this version"),
             }
         }
-        Ok(Self { dir: dir.to_owned(), known: RwLock::new(known) })
+        Ok(Self {
+            dir: dir.to_owned(),
+            known: RwLock::new(known),
+        })
     }
 
     /// The template of a key.
     pub fn get(&self, key: &str) -> Option<Arc<Resolved>> {
-        self.known.read().unwrap_or_else(|lock| lock.into_inner()).get(key).cloned()
+        self.known
+            .read()
+            .unwrap_or_else(|lock| lock.into_inner())
+            .get(key)
+            .cloned()
     }
 
     /// Makes a template known. The first time this writes and flushes a file (milliseconds).
@@ -73,7 +82,11 @@ impl Templates {
             return Ok(known);
         }
         let tenant = resolved.spec.tenant.clone();
-        let stored = Stored { tenant, template: template.clone(), image: image.clone() };
+        let stored = Stored {
+            tenant,
+            template: template.clone(),
+            image: image.clone(),
+        };
         let bytes = serde_json::to_vec_pretty(&stored).expect("templates have only string keys");
         replace(&self.dir.join(format!("{key}.json")), &bytes)?;
         let resolved = Arc::new(resolved);
@@ -89,7 +102,10 @@ mod tests {
     #[test]
     fn templates_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
-        let image = ImageFacts { digest: "sha256:1".into(), ..ImageFacts::default() };
+        let image = ImageFacts {
+            digest: "sha256:1".into(),
+            ..ImageFacts::default()
+        };
         let template: Template = "{image: demo, prepare: [[make]]}".parse().unwrap();
         let resolved = bind(&template, "default", &image).unwrap();
         let key = resolved.spec.key.clone();

@@ -73,7 +73,10 @@ fn commands(template: &Template) -> Result<(), Error> {
     let mut names = std::collections::BTreeSet::new();
     for service in &template.services {
         if service.name.is_empty() || !names.insert(&service.name) {
-            return wrong(format!("services: the name \"{}\" must be set and unique", service.name));
+            return wrong(format!(
+                "services: the name \"{}\" must be set and unique",
+                service.name
+            ));
         }
         self::service(service)?;
     }
@@ -85,10 +88,14 @@ fn service(service: &Service) -> Result<(), Error> {
     command(&format!("{field}.argv"), &service.argv)?;
     absolute(&format!("{field}.cwd"), service.cwd.as_deref())?;
     environment(&format!("{field}.env"), service.env.iter())?;
-    let Some(Ready { argv, tcp, http }) = &service.ready else { return Ok(()) };
+    let Some(Ready { argv, tcp, http }) = &service.ready else {
+        return Ok(());
+    };
     let set = [argv.is_some(), tcp.is_some(), http.is_some()];
     if set.into_iter().filter(|set| *set).count() != 1 {
-        return wrong(format!("{field}.ready must have exactly one of argv, tcp and http"));
+        return wrong(format!(
+            "{field}.ready must have exactly one of argv, tcp and http"
+        ));
     }
     if let Some(argv) = argv {
         command(&format!("{field}.ready.argv"), argv)?;
@@ -117,10 +124,18 @@ fn limits(template: &Template) -> Result<(), Error> {
             "with upper: memory, resources.disk must be at most resources.memory less 256Mi",
         );
     }
-    if template.supply.reuses.is_some_and(|reuses| reuses > MOST_REUSES) {
+    if template
+        .supply
+        .reuses
+        .is_some_and(|reuses| reuses > MOST_REUSES)
+    {
         return wrong("supply.reuses must be from 0 to 8");
     }
-    if template.supply.overcommit.is_some_and(|factor| !(factor >= 1.0 && factor.is_finite())) {
+    if template
+        .supply
+        .overcommit
+        .is_some_and(|factor| !(factor >= 1.0 && factor.is_finite()))
+    {
         return wrong("supply.overcommit must be 1 or more");
     }
     Ok(())
@@ -140,7 +155,10 @@ fn offered(template: &Template) -> Result<(), Error> {
         Rights::Pod => return not_yet("rights: pod"),
         Rights::User => return not_yet("rights: user"),
     }
-    for network in [Some(template.network), template.prepare_network].into_iter().flatten() {
+    for network in [Some(template.network), template.prepare_network]
+        .into_iter()
+        .flatten()
+    {
         match network {
             Network::None | Network::Host => {}
             Network::Pod => return not_yet("network: pod"),

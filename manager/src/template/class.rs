@@ -38,7 +38,9 @@ pub(super) fn name(spec: &v1::TemplateSpec, template: &Template) -> String {
         template: (carry == Carry::Own).then_some(spec.key.as_str()),
     };
     let bytes = serde_json::to_vec(&class).expect("the encoding has only string keys");
-    let digest = blake3::Hasher::new_derive_key("innkeeper slot class").update(&bytes).finalize();
+    let digest = blake3::Hasher::new_derive_key("innkeeper slot class")
+        .update(&bytes)
+        .finalize();
     let hash = &digest.to_hex()[..8];
     format!("{}-{}-{}-{hash}", spec.tenant, class.network, class.carry)
 }

@@ -60,7 +60,11 @@ pub(super) fn of(spec: &v1::TemplateSpec, template: &Template) -> String {
         workdir: &spec.workdir,
         user: &spec.user,
         env: spec.env.iter().map(|line| &line[..]).collect(),
-        prepare: spec.prepare.iter().map(|argv| argv.words.as_slice()).collect(),
+        prepare: spec
+            .prepare
+            .iter()
+            .map(|argv| argv.words.as_slice())
+            .collect(),
         services: spec.services.iter().map(service).collect(),
         cpu_millis: resources.cpu_millis,
         memory_bytes: resources.memory_bytes,
@@ -77,7 +81,10 @@ pub(super) fn of(spec: &v1::TemplateSpec, template: &Template) -> String {
         verify: template.verify,
     };
     let bytes = serde_json::to_vec(&canonical).expect("the encoding has only string keys");
-    blake3::Hasher::new_derive_key("innkeeper template key").update(&bytes).finalize().to_string()
+    blake3::Hasher::new_derive_key("innkeeper template key")
+        .update(&bytes)
+        .finalize()
+        .to_string()
 }
 
 /// `auto` is `layered`, the only one that puts back so far; the two share sandboxes.
@@ -93,7 +100,11 @@ fn service(service: &v1::Service) -> CanonicalService<'_> {
     CanonicalService {
         name: &service.name,
         argv: &service.argv,
-        env: service.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
+        env: service
+            .env
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect(),
         cwd: &service.cwd,
         user: &service.user,
         ready: service.ready.as_ref().map(|ready| match ready {

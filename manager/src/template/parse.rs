@@ -27,11 +27,18 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// A span of time from `500ms`, `40s`, `5m`, `2h`, `1d`.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, u64); 5] =
-        [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    const UNITS: [(&str, u64); 5] = [
+        ("ms", 1),
+        ("s", 1_000),
+        ("m", 60_000),
+        ("h", 3_600_000),
+        ("d", 86_400_000),
+    ];
     scaled(text, &UNITS)
         .map(|ms| Duration::from_millis(ms as u64))
-        .ok_or_else(|| format!("\"{text}\" is not a duration: write for example 500ms, 40s, 5m or 2h"))
+        .ok_or_else(|| {
+            format!("\"{text}\" is not a duration: write for example 500ms, 40s, 5m or 2h")
+        })
 }
 
 /// Thousandths of a CPU from `1`, `0.5`, `500m`.
@@ -39,7 +46,9 @@ pub fn cpu(text: &str) -> Result<u64, String> {
     scaled(text, &[("m", 1), ("", 1_000)])
         .map(|millis| millis.round() as u64)
         .filter(|millis| *millis > 0)
-        .ok_or_else(|| format!("\"{text}\" is not a number of CPUs: write for example 1, 0.5 or 500m"))
+        .ok_or_else(|| {
+            format!("\"{text}\" is not a number of CPUs: write for example 1, 0.5 or 500m")
+        })
 }
 
 /// A number and one of the units, the first that fits; None where it is anything else.
@@ -131,7 +140,17 @@ mod tests {
 
     #[test]
     fn what_is_not_a_quantity_is_refused() {
-        for text in ["", "Mi", "-1", "1e9", "inf", "1..2", "12 parsecs", "99999999999Ti", "NaN"] {
+        for text in [
+            "",
+            "Mi",
+            "-1",
+            "1e9",
+            "inf",
+            "1..2",
+            "12 parsecs",
+            "99999999999Ti",
+            "NaN",
+        ] {
             assert!(size(text).is_err(), "{text}");
             assert!(duration(text).is_err(), "{text}");
         }
@@ -144,7 +163,15 @@ mod tests {
         let read = |text: &str| serde_yaml_ng::from_str::<Size>(text).map(|size| size.0);
         assert_eq!(read("1048576").unwrap(), 1 << 20);
         assert!(read("-5").is_err());
-        assert!(read("[1]").unwrap_err().to_string().contains("a size such as 64Mi"));
-        assert_eq!(serde_json::from_str::<Span>("300").unwrap().0, Duration::from_secs(300));
+        assert!(
+            read("[1]")
+                .unwrap_err()
+                .to_string()
+                .contains("a size such as 64Mi")
+        );
+        assert_eq!(
+            serde_json::from_str::<Span>("300").unwrap().0,
+            Duration::from_secs(300)
+        );
     }
 }

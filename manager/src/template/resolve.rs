@@ -4,7 +4,9 @@ use innkeeper_images::Store;
 use innkeeper_proto::v1;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Network, Service, Strategy, Supply, Template, Upper, Verify, check, class, key};
+use super::{
+    Error, Network, Service, Strategy, Supply, Template, Upper, Verify, check, class, key,
+};
 
 /// What Docker sets where an image has no PATH of its own.
 const DEFAULT_PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -46,7 +48,9 @@ pub struct ImageFacts {
 /// Reads one small file; nothing is changed.
 pub fn look_up(template: &Template, store: &Store) -> Result<ImageFacts, Error> {
     let Some(name) = &template.image else {
-        return Err(Error::Value("image is missing: name an imported image".to_owned()));
+        return Err(Error::Value(
+            "image is missing: name an imported image".to_owned(),
+        ));
     };
     let image = store.resolve(name)?;
     Ok(ImageFacts {
@@ -66,11 +70,28 @@ pub fn bind(template: &Template, tenant: &str, image: &ImageFacts) -> Result<Res
         key: String::new(),
         image_digest: image.digest.clone(),
         layers: image.layers.clone(),
-        env: environment(image, template).into_iter().map(Into::into).collect(),
-        workdir: first([template.workdir.as_deref().unwrap_or(""), &image.workdir, "/"]),
+        env: environment(image, template)
+            .into_iter()
+            .map(Into::into)
+            .collect(),
+        workdir: first([
+            template.workdir.as_deref().unwrap_or(""),
+            &image.workdir,
+            "/",
+        ]),
         user: first([template.user.as_deref().unwrap_or(""), &image.user, "root"]),
-        base_commit: template.base_commit.clone().unwrap_or_default().to_ascii_lowercase(),
-        prepare: template.prepare.iter().map(|words| v1::Argv { words: words.clone() }).collect(),
+        base_commit: template
+            .base_commit
+            .clone()
+            .unwrap_or_default()
+            .to_ascii_lowercase(),
+        prepare: template
+            .prepare
+            .iter()
+            .map(|words| v1::Argv {
+                words: words.clone(),
+            })
+            .collect(),
         services: template.services.iter().map(service).collect(),
         resources: Some(v1::Resources {
             cpu_millis: resources.cpu.map_or(0, |cpu| cpu.0),
@@ -89,7 +110,10 @@ pub fn bind(template: &Template, tenant: &str, image: &ImageFacts) -> Result<Res
     Ok(Resolved {
         class: class::name(&spec, template),
         spec,
-        image: template.image.clone().unwrap_or_else(|| image.digest.clone()),
+        image: template
+            .image
+            .clone()
+            .unwrap_or_else(|| image.digest.clone()),
         single_use: template.strategy == Strategy::None
             || (template.network == Network::Host && !template.reuse_host_network),
         verify: template.verify,
@@ -98,22 +122,34 @@ pub fn bind(template: &Template, tenant: &str, image: &ImageFacts) -> Result<Res
 }
 
 fn first<const N: usize>(choices: [&str; N]) -> String {
-    choices.into_iter().find(|choice| !choice.is_empty()).unwrap_or_default().to_owned()
+    choices
+        .into_iter()
+        .find(|choice| !choice.is_empty())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The image's variables in the image's order, with the template's in their place or behind.
 fn environment(image: &ImageFacts, template: &Template) -> Vec<String> {
     let mut own = template.env.clone();
-    let name_of = |line: &str| line.split_once('=').map_or(line, |(name, _)| name).to_owned();
+    let name_of = |line: &str| {
+        line.split_once('=')
+            .map_or(line, |(name, _)| name)
+            .to_owned()
+    };
     let mut merged: Vec<String> = image
         .env
         .iter()
         .map(|line| {
             let name = name_of(line);
-            own.remove(&name).map_or_else(|| line.clone(), |value| format!("{name}={value}"))
+            own.remove(&name)
+                .map_or_else(|| line.clone(), |value| format!("{name}={value}"))
         })
         .collect();
-    merged.extend(own.into_iter().map(|(name, value)| format!("{name}={value}")));
+    merged.extend(
+        own.into_iter()
+            .map(|(name, value)| format!("{name}={value}")),
+    );
     if !merged.iter().any(|line| line.starts_with("PATH=")) {
         merged.insert(0, DEFAULT_PATH.to_owned());
     }
@@ -123,9 +159,13 @@ fn environment(image: &ImageFacts, template: &Template) -> Vec<String> {
 fn service(service: &Service) -> v1::Service {
     use v1::service::Ready;
     let ready = service.ready.as_ref().and_then(|ready| {
-        let argv = ready.argv.clone().map(|words| Ready::ReadyArgv(v1::Argv { words }));
+        let argv = ready
+            .argv
+            .clone()
+            .map(|words| Ready::ReadyArgv(v1::Argv { words }));
         let tcp = ready.tcp.map(|port| Ready::ReadyTcp(port.into()));
-        argv.or(tcp).or_else(|| ready.http.clone().map(Ready::ReadyHttp))
+        argv.or(tcp)
+            .or_else(|| ready.http.clone().map(Ready::ReadyHttp))
     });
     v1::Service {
         name: service.name.clone(),

@@ -16,7 +16,9 @@ fn bound(text: &str) -> Resolved {
 }
 
 fn refused(text: &str) -> String {
-    bind(&text.parse().unwrap(), "default", &image()).unwrap_err().to_string()
+    bind(&text.parse().unwrap(), "default", &image())
+        .unwrap_err()
+        .to_string()
 }
 
 const FULL: &str = "
@@ -38,20 +40,36 @@ supply: {mode: reuse, replace: ahead, carry: any, reuses: 8, idle_timeout: 300s,
 #[test]
 fn a_full_template_is_bound() {
     let template = bound(FULL);
-    let env: Vec<_> = template.spec.env.iter().map(|v| String::from_utf8_lossy(v)).collect();
+    let env: Vec<_> = template
+        .spec
+        .env
+        .iter()
+        .map(|v| String::from_utf8_lossy(v))
+        .collect();
     assert!(env[0].starts_with("PATH="));
     assert_eq!(env[1..], ["LANG=C", "A=own", "B=2"]);
     assert_eq!(template.spec.workdir, "/testbed");
     assert_eq!(template.spec.resources.unwrap().memory_bytes, 2 << 30);
     assert_eq!(template.spec.key.len(), 64);
-    assert!(template.class.starts_with("default-none-any-"), "{}", template.class);
+    assert!(
+        template.class.starts_with("default-none-any-"),
+        "{}",
+        template.class
+    );
 }
 
 #[test]
 fn json_and_yaml_are_the_same_template() {
     let yaml: Template = FULL.parse().unwrap();
     assert_eq!(yaml.to_json().parse::<Template>().unwrap(), yaml);
-    assert_eq!("{image: demo, network: none}".parse::<Template>().unwrap().image.unwrap(), "demo");
+    assert_eq!(
+        "{image: demo, network: none}"
+            .parse::<Template>()
+            .unwrap()
+            .image
+            .unwrap(),
+        "demo"
+    );
     assert_eq!("".parse::<Template>().unwrap(), Template::default());
 }
 
@@ -75,7 +93,10 @@ fn the_key_covers_what_a_sandbox_is_made_from() {
     let base = bound("{image: demo}");
     let written_out = "{image: other-name, workdir: /testbed, user: root, strategy: layered}";
     assert_eq!(bound(written_out).spec.key, base.spec.key);
-    assert_eq!(bound("supply: {mode: warm, reuses: 3}").spec.key, base.spec.key);
+    assert_eq!(
+        bound("supply: {mode: warm, reuses: 3}").spec.key,
+        base.spec.key
+    );
     for other in [
         "workdir: /",
         "user: nobody",
@@ -114,9 +135,15 @@ fn values_that_make_no_sense_are_refused() {
         ("workdir: testbed", "absolute"),
         ("base_commit: main", "base_commit"),
         ("prepare: [[]]", "prepare"),
-        ("services: [{name: a, argv: [a]}, {name: a, argv: [a]}]", "unique"),
+        (
+            "services: [{name: a, argv: [a]}, {name: a, argv: [a]}]",
+            "unique",
+        ),
         ("services: [{name: a, argv: [a], ready: {}}]", "exactly one"),
-        ("resources: {memory: 1Gi, disk: 1Gi}\nupper: memory", "256Mi"),
+        (
+            "resources: {memory: 1Gi, disk: 1Gi}\nupper: memory",
+            "256Mi",
+        ),
         ("supply: {reuses: 9}", "reuses"),
         ("strategy: in-place", "in-place"),
         ("runtime_class: gvisor", "runtime_class"),

@@ -62,7 +62,12 @@ pub(super) async fn start(
     control: ExecdClient<Channel>,
 ) -> Result<(watch::Receiver<Daemon>, mpsc::Sender<Stop>), Error> {
     let execd = find_execd(options.execd.as_deref());
-    let mut keeper = Keeper { execd, options, control, daemon: watch::Sender::default() };
+    let mut keeper = Keeper {
+        execd,
+        options,
+        control,
+        daemon: watch::Sender::default(),
+    };
     let running = keeper.make_run().await?;
     let daemon = keeper.daemon.subscribe();
     let (stop, stops) = mpsc::channel(1);
@@ -82,7 +87,12 @@ impl Keeper {
             Err(_) => (self.launch().await?, true),
         };
         let (pidfd, ended) = watch_pid(hello.pid)?;
-        let running = Running { hello, pidfd, ended, own };
+        let running = Running {
+            hello,
+            pidfd,
+            ended,
+            own,
+        };
         self.daemon.send_replace(Daemon {
             boot_id: running.hello.boot_id.clone(),
             strategy: running.hello.strategy.clone(),
@@ -93,7 +103,11 @@ impl Keeper {
 
     async fn launch(&self) -> Result<v1::HelloReply, Error> {
         let execd = self.execd.clone()?;
-        let Options { state_dir, orphan_ttl, .. } = &self.options;
+        let Options {
+            state_dir,
+            orphan_ttl,
+            ..
+        } = &self.options;
         let mut launched = launch(&execd, state_dir, *orphan_ttl)?;
         let answered = tokio::time::timeout(READY, self.first_hello(&mut launched)).await;
         let Launched { mut child, .. } = match answered {
@@ -107,7 +121,10 @@ impl Keeper {
         };
         // It is this manager's own child and has answered nobody: no sandbox is in it.
         let _ = child.kill().await;
-        let message = format!("execd did not answer within {} s of its start", READY.as_secs());
+        let message = format!(
+            "execd did not answer within {} s of its start",
+            READY.as_secs()
+        );
         Err(Error::new(ErrorKind::Transient, message))
     }
 
@@ -186,7 +203,10 @@ impl Keeper {
 /// until the process ends, or, looking every second, until nobody listens any more.
 fn watch_pid(pid: i32) -> Result<(Arc<OwnedFd>, oneshot::Receiver<()>), Error> {
     let failed = |what: String| {
-        Error::new(ErrorKind::Transient, format!("execd (pid {pid}) cannot be watched: {what}"))
+        Error::new(
+            ErrorKind::Transient,
+            format!("execd (pid {pid}) cannot be watched: {what}"),
+        )
     };
     let id = Pid::from_raw(pid).ok_or_else(|| failed("it did not say its pid".to_owned()))?;
     let pidfd = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.to_string()))?;
@@ -196,7 +216,10 @@ fn watch_pid(pid: i32) -> Result<(Arc<OwnedFd>, oneshot::Receiver<()>), Error> {
     std::thread::Builder::new()
         .name("execd-watch".to_owned())
         .spawn(move || {
-            let second = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+            let second = rustix::event::Timespec {
+                tv_sec: 1,
+                tv_nsec: 0,
+            };
             while !ended.is_closed() {
                 let mut fds = [PollFd::new(&*watched, PollFlags::IN)];
                 match poll(&mut fds, Some(&second)) {

@@ -21,19 +21,25 @@ pub fn find_execd(given: Option<&Path>) -> Result<PathBuf, Error> {
         if path.is_file() {
             return Ok(path);
         }
-        let message = format!("execd is not at {}: correct INNKEEPER_EXECD", path.display());
+        let message = format!(
+            "execd is not at {}: correct INNKEEPER_EXECD",
+            path.display()
+        );
         return Err(Error::new(ErrorKind::Permanent, message));
     }
     let own = std::env::current_exe().unwrap_or_default();
     // Test programs lie one directory below the binaries.
     let folders = own.ancestors().skip(1).take(2);
-    folders.map(|folder| folder.join("execd")).find(|path| path.is_file()).ok_or_else(|| {
-        let message = format!(
-            "execd is not beside {}: put it there or name it in INNKEEPER_EXECD",
-            own.display()
-        );
-        Error::new(ErrorKind::Permanent, message)
-    })
+    folders
+        .map(|folder| folder.join("execd"))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            let message = format!(
+                "execd is not beside {}: put it there or name it in INNKEEPER_EXECD",
+                own.display()
+            );
+            Error::new(ErrorKind::Permanent, message)
+        })
 }
 
 /// A daemon that was started and its log.
@@ -65,18 +71,29 @@ pub(super) fn launch(
     let folder = state_dir.join("execd");
     let log = folder.join("log");
     let permanent = |what: &str, path: &Path, error: std::io::Error| {
-        Error::new(ErrorKind::Permanent, format!("{what} {} failed: {error}", path.display()))
+        Error::new(
+            ErrorKind::Permanent,
+            format!("{what} {} failed: {error}", path.display()),
+        )
     };
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(&folder)
         .map_err(|error| permanent("creating", &folder, error))?;
-    let open = || OpenOptions::new().create(true).append(true).mode(0o600).open(&log);
+    let open = || {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&log)
+    };
     let (out, start) = open()
         .and_then(|file| Ok((file.try_clone()?, file.metadata()?.len())))
         .map_err(|error| permanent("opening", &log, error))?;
-    let err = out.try_clone().map_err(|error| permanent("opening", &log, error))?;
+    let err = out
+        .try_clone()
+        .map_err(|error| permanent("opening", &log, error))?;
 
     // A session can only be begun by the process itself; the setsid program does that and then
     // becomes execd, with the same pid. Without it a process group at least keeps the terminal's
@@ -96,7 +113,10 @@ pub(super) fn launch(
     command
         .arg("--state")
         .arg(state_dir)
-        .env("INNKEEPER_ORPHAN_TTL_MS", orphan_ttl.as_millis().to_string())
+        .env(
+            "INNKEEPER_ORPHAN_TTL_MS",
+            orphan_ttl.as_millis().to_string(),
+        )
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(out)
@@ -109,7 +129,9 @@ pub(super) fn launch(
 
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }
 
 #[cfg(test)]
@@ -118,8 +140,13 @@ mod tests {
 
     #[test]
     fn a_missing_execd_is_said_with_what_to_do() {
-        let error = find_execd(Some(Path::new("/nowhere/execd"))).unwrap_err().to_string();
-        assert!(error.contains("/nowhere/execd") && error.contains("INNKEEPER_EXECD"), "{error}");
+        let error = find_execd(Some(Path::new("/nowhere/execd")))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("/nowhere/execd") && error.contains("INNKEEPER_EXECD"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
