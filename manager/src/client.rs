@@ -44,7 +44,11 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, BadAddress> {
         let bad = || BadAddress(text.to_owned());
         if let Some(path) = text.strip_prefix("unix://") {
-            return if path.starts_with('/') { Ok(Self::Unix(path.into())) } else { Err(bad()) };
+            return if path.starts_with('/') {
+                Ok(Self::Unix(path.into()))
+            } else {
+                Err(bad())
+            };
         }
         let place = text.strip_prefix("tcp://").ok_or_else(bad)?;
         let (host, port) = place.rsplit_once(':').ok_or_else(bad)?;
@@ -89,7 +93,9 @@ impl Token {
 impl Interceptor for Token {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(value) = &self.0 {
-            request.metadata_mut().insert("authorization", value.clone());
+            request
+                .metadata_mut()
+                .insert("authorization", value.clone());
         }
         Ok(request)
     }
@@ -98,7 +104,10 @@ impl Interceptor for Token {
 /// Connects to the manager at `address`. Fails at once where nothing listens.
 /// Cancel safe: nothing is left when the future is dropped.
 pub async fn connect(address: &Address, token: Option<&str>) -> Result<Manager, ConnectError> {
-    let failed = |cause: String| ConnectError { address: address.clone(), cause };
+    let failed = |cause: String| ConnectError {
+        address: address.clone(),
+        cause,
+    };
     let uri = match address {
         Address::Unix(path) => format!("unix://{}", path.display()),
         Address::Tcp(place) => format!("http://{place}"),
@@ -109,7 +118,9 @@ pub async fn connect(address: &Address, token: Option<&str>) -> Result<Manager, 
         .await
         .map_err(|error| failed(innermost(&error)))?;
     let client = ManagerClient::with_interceptor(channel, Token::new(token));
-    Ok(client.max_decoding_message_size(limits::MESSAGE).max_encoding_message_size(limits::MESSAGE))
+    Ok(client
+        .max_decoding_message_size(limits::MESSAGE)
+        .max_encoding_message_size(limits::MESSAGE))
 }
 
 /// An endpoint with the windows that streams of output need.
@@ -134,9 +145,22 @@ mod tests {
 
     #[test]
     fn addresses_have_two_forms() {
-        assert_eq!("unix:///run/x.sock".parse::<Address>().unwrap().to_string(), "unix:///run/x.sock");
-        assert_eq!("tcp://[::1]:80".parse::<Address>().unwrap(), Address::Tcp("[::1]:80".into()));
-        for bad in ["", "localhost:80", "unix://relative", "tcp://:80", "tcp://host", "http://a:1"] {
+        assert_eq!(
+            "unix:///run/x.sock".parse::<Address>().unwrap().to_string(),
+            "unix:///run/x.sock"
+        );
+        assert_eq!(
+            "tcp://[::1]:80".parse::<Address>().unwrap(),
+            Address::Tcp("[::1]:80".into())
+        );
+        for bad in [
+            "",
+            "localhost:80",
+            "unix://relative",
+            "tcp://:80",
+            "tcp://host",
+            "http://a:1",
+        ] {
             assert!(bad.parse::<Address>().is_err(), "{bad}");
         }
     }

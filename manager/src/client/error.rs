@@ -71,16 +71,28 @@ pub struct CallError {
 
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
-        let said = status.metadata().get(KIND_METADATA).and_then(|word| word.to_str().ok());
-        let kind = said.and_then(Kind::parse).unwrap_or_else(|| Kind::of_code(status.code()));
+        let said = status
+            .metadata()
+            .get(KIND_METADATA)
+            .and_then(|word| word.to_str().ok());
+        let kind = said
+            .and_then(Kind::parse)
+            .unwrap_or_else(|| Kind::of_code(status.code()));
         // A broken connection has no words of its own worth reading.
         let message = match std::error::Error::source(&status) {
             Some(source) if said.is_none() => {
-                format!("the connection to the manager broke: {}", super::innermost(source))
+                format!(
+                    "the connection to the manager broke: {}",
+                    super::innermost(source)
+                )
             }
             Some(_) | None => status.message().to_owned(),
         };
-        Self { kind, code: status.code(), message }
+        Self {
+            kind,
+            code: status.code(),
+            message,
+        }
     }
 }
 
@@ -102,6 +114,9 @@ mod tests {
             let error = CallError::from(status(kind, Code::Internal, "words"));
             assert_eq!((error.kind, error.message.as_str()), (kind, "words"));
         }
-        assert_eq!(CallError::from(Status::unavailable("x")).kind, Kind::Transient);
+        assert_eq!(
+            CallError::from(Status::unavailable("x")).kind,
+            Kind::Transient
+        );
     }
 }
