@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use innkeeper_proto::limits;
 use innkeeper_proto::v1::execd_server::ExecdServer;
+use innkeeper_reset::observe::Programs;
 use rustix::fs::FlockOperation;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,7 +30,7 @@ pub fn run(state: &Path) -> anyhow::Result<()> {
     let home = state.join("execd");
     fs::create_dir_all(&home).with_context(|| format!("{} cannot be made", home.display()))?;
     let lock = File::create(home.join("lock"))?;
-    if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+    if !take(&lock, &home) {
         tracing::info!("another execd serves {}", state.display());
         return Ok(());
     }
@@ -47,6 +48,22 @@ pub fn run(state: &Path) -> anyhow::Result<()> {
     served
 }
 
+/// Takes the lock of a state directory, waiting for a daemon that is on its way out. False
+/// where another one serves, or does not go.
+fn take(lock: &File, home: &Path) -> bool {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        if rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        let serves = std::os::unix::net::UnixStream::connect(home.join("execd.sock")).is_ok();
+        if serves || std::time::Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow::Result<()> {
     let launch::Launched {
         mut child,
@@ -62,6 +79,8 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
         groups,
         devices: Devices::make().context("/dev of sandboxes cannot be made")?,
         kits: Arc::default(),
+        host_network: File::open("/proc/self/ns/net")?.into(),
+        programs: Programs::default(),
         boot_id: boot_id()?,
     });
     let slots = Arc::new(Slots::new(Arc::clone(&machine)));

@@ -47,7 +47,7 @@ fn id_map(machine: &Machine) -> Fact {
     use std::os::fd::AsFd;
     let spawner = machine.spawner.clone();
     let tried = tokio::task::block_in_place(|| {
-        tokio::runtime::Handle::current().block_on(spawner.kit(0x3fff_0000, false))
+        tokio::runtime::Handle::current().block_on(spawner.kit(0x3fff_0000))
     });
     let mapped = match tried {
         Ok(kit) => match kit.first() {

@@ -9,6 +9,7 @@ pub mod upper;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use innkeeper_reset::observe::Programs;
 use thiserror::Error;
 
 use crate::cgroup::{Group, Hierarchy, Limits};
@@ -67,6 +68,10 @@ pub struct Machine {
     pub devices: device::Devices,
     /// What is made ahead.
     pub kits: Arc<Kits>,
+    /// The host's network namespace, for sandboxes that share it.
+    pub host_network: OwnedFd,
+    /// Digests of programs that services run, by what the kernel says of their files.
+    pub programs: Programs,
     /// Changes with every start of the daemon.
     pub boot_id: String,
 }
@@ -194,15 +199,17 @@ impl Machine {
         let spec = BuildSpec {
             base: kit.base,
             cgroups,
-            network: plan.own_network,
             hostname: HOSTNAME.to_owned(),
             shm_bytes: SHM,
             no_nested_users: true,
         };
-        let network = plan.own_network.then_some(&kit.network);
-        let fds = [&mounts.overlay, &kit.dev, &kit.users]
+        let network = if plan.own_network {
+            &kit.network
+        } else {
+            &self.host_network
+        };
+        let fds = [&mounts.overlay, &kit.dev, &kit.users, network]
             .into_iter()
-            .chain(network)
             .chain(&joined)
             .map(AsFd::as_fd)
             .collect::<Vec<_>>();

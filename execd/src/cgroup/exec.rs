@@ -30,12 +30,6 @@ impl ExecGroup {
         let _ = fs::write(self.directory.join("cgroup.kill"), "1");
     }
 
-    /// Whether any process is left.
-    pub fn populated(&self) -> bool {
-        fs::read_to_string(self.directory.join("cgroup.events"))
-            .is_ok_and(|text| is_populated(&text))
-    }
-
     /// Host pids in it.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ impl Machine {
     }
 
     async fn assemble(&self, base: u32) -> Result<Kit, BuildError> {
-        let mut namespaces = self.spawner.kit(base, true).await?.into_iter();
+        let mut namespaces = self.spawner.kit(base).await?.into_iter();
         let (Some(users), Some(network)) = (namespaces.next(), namespaces.next()) else {
             return Err(SpawnError::Lost.into());
         };

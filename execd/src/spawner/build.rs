@@ -21,7 +21,7 @@ pub const IDS: u32 = 65_536;
 
 /// A fresh user namespace, owned by the first id of its own range so that the kernel's
 /// per-user limits are the sandbox's own, and a network namespace owned by it.
-pub fn kit(proc: BorrowedFd<'_>, base: u32, network: bool) -> Result<Vec<OwnedFd>, Failure> {
+pub fn kit(proc: BorrowedFd<'_>, base: u32) -> Result<Vec<OwnedFd>, Failure> {
     let (ours, theirs) = channel::pair().map_err(Failure::at("making a channel"))?;
     // SAFETY: the spawner has one thread.
     #[allow(unsafe_code)]
@@ -29,12 +29,12 @@ pub fn kit(proc: BorrowedFd<'_>, base: u32, network: bool) -> Result<Vec<OwnedFd
     match fork {
         Fork::Child => {
             drop(ours);
-            let done = kit_child(theirs.as_fd(), base, network);
+            let done = kit_child(theirs.as_fd(), base);
             process::exit(i32::from(done.is_err()));
         }
         Fork::Parent { pid, pidfd } => {
             drop(theirs);
-            let made = kit_parent(proc, ours.as_fd(), pid, base, network);
+            let made = kit_parent(proc, ours.as_fd(), pid, base);
             let _ = process::signal(pidfd.as_fd(), libc::SIGKILL);
             let _ = process::wait(pid);
             made
@@ -42,16 +42,14 @@ pub fn kit(proc: BorrowedFd<'_>, base: u32, network: bool) -> Result<Vec<OwnedFd
     }
 }
 
-fn kit_child(channel: BorrowedFd<'_>, base: u32, network: bool) -> io::Result<()> {
+fn kit_child(channel: BorrowedFd<'_>, base: u32) -> io::Result<()> {
     process::become_ids(base, base, &[])?;
     process::unshare(process::NEW_USER)?;
     channel::send(channel, b"u", &[])?;
     let mut mapped = [0];
     channel::receive_all(channel, &mut mapped, &mut Vec::new())?;
-    if network {
-        process::unshare(process::NEW_NET)?;
-        process::loopback_up()?;
-    }
+    process::unshare(process::NEW_NET)?;
+    process::loopback_up()?;
     channel::send(channel, b"n", &[])?;
     // The parent opens the namespaces, then ends us.
     channel::receive_all(channel, &mut mapped, &mut Vec::new())?;
@@ -63,7 +61,6 @@ fn kit_parent(
     channel: BorrowedFd<'_>,
     pid: i32,
     base: u32,
-    network: bool,
 ) -> Result<Vec<OwnedFd>, Failure> {
     let mut byte = [0];
     let mut none = Vec::new();
@@ -80,8 +77,7 @@ fn kit_parent(
     }
     channel::send(channel, b"m", &[]).map_err(Failure::at("mapping ids"))?;
     hear("making a network namespace")?;
-    let kinds: &[&str] = if network { &["user", "net"] } else { &["user"] };
-    kinds
+    ["user", "net"]
         .iter()
         .map(|kind| {
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
@@ -115,7 +111,7 @@ pub fn build(
             libc::EBADMSG,
         ));
     }
-    let groups = &fds[3 + usize::from(spec.network)..];
+    let groups = &fds[4..];
     let v2 = spec.cgroups.v2.then(|| groups[0].as_fd());
     let (ours, theirs) = channel::pair().map_err(Failure::at("making a channel"))?;
     let flags = process::NEW_PID | process::NEW_MOUNT | process::NEW_IPC | process::NEW_UTS;
@@ -165,21 +161,18 @@ fn hear(channel: BorrowedFd<'_>) -> Result<(), Failure> {
 /// In the new pid 1, from the daemon's credentials down to the guest's.
 fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Result<(), Failure> {
     process::set_dumpable(false).map_err(Failure::at("closing pid 1 to tracing"))?;
-    let [overlay, dev, users, rest @ ..] = fds else {
+    let [overlay, dev, users, network, groups @ ..] = fds else {
         return Err(Failure::new(
             "receiving the descriptors of a build",
             libc::EBADMSG,
         ));
     };
-    let (network, groups) = rest.split_at(usize::from(spec.network));
     join(&groups[usize::from(spec.cgroups.v2)..])?;
     process::unshare(process::NEW_CGROUP).map_err(Failure::at("making a cgroup namespace"))?;
     let masks = tree::Masks::open().map_err(Failure::at("opening the masks"))?;
     mount::become_root(overlay.as_fd()).map_err(Failure::at("changing the root"))?;
-    if let Some(network) = network.first() {
-        process::enter(network.as_fd(), process::NEW_NET)
-            .map_err(Failure::at("entering the network namespace"))?;
-    }
+    process::enter(network.as_fd(), process::NEW_NET)
+        .map_err(Failure::at("entering the network namespace"))?;
     tree::mount_all(spec, dev.as_fd(), &masks)?;
     process::set_hostname(&spec.hostname).map_err(Failure::at("naming the host"))?;
     process::enter(users.as_fd(), process::NEW_USER)

@@ -132,13 +132,13 @@ impl Spawner {
         let _ = lost.wait_for(|lost| *lost).await;
     }
 
-    /// A fresh user namespace and, where asked, a network namespace. Cancel safe: what a
+    /// A fresh user namespace and a network namespace of its own. Cancel safe: what a
     /// dropped caller asked for is closed when it comes.
     ///
     /// # Errors
     /// [`SpawnError::Step`], [`SpawnError::Lost`].
-    pub async fn kit(&self, base: u32, network: bool) -> Result<Vec<OwnedFd>, SpawnError> {
-        let (_, fds, _) = self.ask(&Request::Kit { base, network }, &[]).await?;
+    pub async fn kit(&self, base: u32) -> Result<Vec<OwnedFd>, SpawnError> {
+        let (_, fds, _) = self.ask(&Request::Kit { base }, &[]).await?;
         Ok(fds)
     }
 

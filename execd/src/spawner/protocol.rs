@@ -8,10 +8,10 @@ use crate::inside;
 /// From the daemon. Descriptors, in order, are named at each variant.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Makes a fresh user namespace for the ids `base..base + 65536` and, where asked, a
-    /// network namespace owned by it with loopback up. No descriptors.
+    /// Makes a fresh user namespace for the ids `base..base + 65536` and a network namespace
+    /// owned by it with loopback up. No descriptors.
     /// Reply: `Kit`, with the user namespace and then the network namespace.
-    Kit { base: u32, network: bool },
+    Kit { base: u32 },
     /// Builds a sandbox. Descriptors: see [`BuildSpec::descriptors`]. Reply: `Built`.
     Build(BuildSpec),
     /// Runs a command in a sandbox. Descriptors: init's pidfd, cgroups, stdio.
@@ -59,8 +59,6 @@ pub struct BuildSpec {
     pub base: u32,
     /// Cgroups to join.
     pub cgroups: Cgroups,
-    /// Whether a network namespace is among the descriptors.
-    pub network: bool,
     /// Name of the host, as the guest sees it.
     pub hostname: String,
     /// Bytes of `/dev/shm`.
@@ -70,10 +68,10 @@ pub struct BuildSpec {
 }
 
 impl BuildSpec {
-    /// Descriptors of a build in order: overlay, /dev, user namespace, the network
-    /// namespace if any, then the cgroups.
+    /// Descriptors of a build in order: overlay, /dev, user namespace, network namespace,
+    /// then the cgroups.
     pub fn descriptors(&self) -> usize {
-        3 + usize::from(self.network) + self.cgroups.count()
+        4 + self.cgroups.count()
     }
 }
 

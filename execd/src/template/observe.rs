@@ -6,7 +6,7 @@ use std::fs::File;
 use innkeeper_reset::baseline::Surroundings;
 use innkeeper_reset::components::{Component, processes};
 use innkeeper_reset::ids::IdMap;
-use innkeeper_reset::observe::{self, ProcDir};
+use innkeeper_reset::observe::{self, Observer, ProcDir};
 
 use super::{Running, Template, marks};
 use crate::inside::{self, observe::Observe};
@@ -44,7 +44,7 @@ pub async fn surroundings(
         }
     }
     for (component, facts) in [
-        (Component::Processes, processes(sandbox, services)),
+        (Component::Processes, processes(machine, sandbox, services)),
         (Component::Limits, limits(sandbox)),
     ] {
         match facts {
@@ -84,10 +84,10 @@ fn host_proc() -> Result<ProcDir, String> {
 }
 
 /// One that ends while it is read was on its way out: then all are read again.
-fn processes(sandbox: &Sandbox, services: &[Running]) -> Result<Facts, String> {
+fn processes(machine: &Machine, sandbox: &Sandbox, services: &[Running]) -> Result<Facts, String> {
     let mut last = String::new();
     for _ in 0..TRIES {
-        match processes_now(sandbox, services) {
+        match processes_now(machine, sandbox, services) {
             Ok(facts) => return Ok(facts),
             Err(reason) => last = reason,
         }
@@ -98,7 +98,11 @@ fn processes(sandbox: &Sandbox, services: &[Running]) -> Result<Facts, String> {
 /// Readings of processes until one succeeds.
 const TRIES: usize = 5;
 
-fn processes_now(sandbox: &Sandbox, services: &[Running]) -> Result<Facts, String> {
+fn processes_now(
+    machine: &Machine,
+    sandbox: &Sandbox,
+    services: &[Running],
+) -> Result<Facts, String> {
     let proc = host_proc()?;
     let ids = IdMap {
         base: sandbox.base,
@@ -111,14 +115,15 @@ fn processes_now(sandbox: &Sandbox, services: &[Running]) -> Result<Facts, Strin
             owners.insert(pid, service.name.clone());
         }
     }
+    let mut observer = Observer::new(&proc, ids, &machine.programs);
     let views = pids
         .iter()
         .map(|pid| {
             let number = pid.unsigned_abs();
             let view = match owners.get(pid).map(String::as_str) {
-                Some(INIT) => observe::own_init(&proc, number, INIT, ids),
-                Some(name) => observe::process(&proc, number, name, ids),
-                None => observe::process(&proc, number, EXTRA, ids),
+                Some(INIT) => observer.own_init(number, INIT),
+                Some(name) => observer.process(number, name),
+                None => observer.process(number, EXTRA),
             };
             view.map_err(|e| e.to_string())
         })
