@@ -4,6 +4,7 @@
 
 mod ground;
 mod operations;
+mod reply;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

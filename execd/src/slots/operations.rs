@@ -4,19 +4,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use innkeeper_proto::v1::{
-    ComponentResult, Depth as WireDepth, Difference, ResetReply, ResetRequest, SandboxRef,
-    SpecialiseReply, SpecialiseRequest, TemplateSpec,
+    Depth as WireDepth, ResetReply, ResetRequest, SandboxRef, SpecialiseReply, SpecialiseRequest,
+    TemplateSpec,
 };
-use innkeeper_reset::baseline::{Baseline, Verdict};
+use innkeeper_reset::baseline::Verdict;
 use innkeeper_reset::files::Depth;
 use innkeeper_reset::layered::{self, Deadlines, Plan};
 use tokio::runtime::Handle;
 use tonic::Status;
 
 use super::ground::{SlotGround, end};
+use super::reply::{files_digest, reply_for, reset_reply, status_of, tainted_reply};
 use super::{Held, Phase, Slot, Slots, check_name, gone, lock};
 use crate::sandbox::Sandbox;
-use crate::template::{First, Template, TemplateError, first_ready};
+use crate::template::{First, Template, first_ready};
 
 impl Slots {
     /// Makes a sandbox of a template in a slot. Repeated for a sandbox in which nothing has
@@ -287,128 +288,5 @@ impl Held {
         self.template.spec.key == key
             && self.pristine.load(std::sync::atomic::Ordering::Relaxed)
             && self.health().is_ok()
-    }
-}
-
-fn status_of(error: &TemplateError) -> Status {
-    let text = innkeeper_reset::layered::Fault::of(error).0;
-    match error {
-        TemplateError::Invalid(_) => Status::invalid_argument(text),
-        TemplateError::NotPrepared { .. } => Status::failed_precondition(text),
-        TemplateError::Prepare { .. }
-        | TemplateError::BaseCommit(_)
-        | TemplateError::Service { .. } => Status::out_of_range(text),
-        TemplateError::Build(_) | TemplateError::Capture(_) | TemplateError::Store(_) => {
-            Status::internal(text)
-        }
-    }
-}
-
-fn files_digest(baseline: &Baseline) -> String {
-    let files = baseline
-        .components
-        .get(&innkeeper_reset::components::Component::Files);
-    files.map(ToString::to_string).unwrap_or_default()
-}
-
-fn reply_for(
-    template: &Template,
-    generation: u64,
-    first: bool,
-    started: Instant,
-) -> SpecialiseReply {
-    SpecialiseReply {
-        generation,
-        first,
-        components: components(&template.baseline, |digest| digest),
-        baseline: template.baseline.digest().to_string(),
-        single_use: template.single_use.clone().unwrap_or_default(),
-        disk_limit: template.disk_limit().to_owned(),
-        ms: started.elapsed().as_secs_f64() * 1000.0,
-    }
-}
-
-/// One result per component of a baseline; `now` gives the digest seen for a baseline's.
-fn components(baseline: &Baseline, now: impl Fn(String) -> String) -> Vec<ComponentResult> {
-    baseline
-        .components
-        .iter()
-        .map(|(component, digest)| {
-            let (baseline, digest) = (digest.to_string(), now(digest.to_string()));
-            ComponentResult {
-                name: component.name().to_owned(),
-                equal: baseline == digest,
-                digest,
-                baseline,
-            }
-        })
-        .collect()
-}
-
-fn tainted_reply(
-    baseline: &Baseline,
-    generation: u64,
-    cause: String,
-    started: Instant,
-) -> ResetReply {
-    ResetReply {
-        clean: false,
-        generation,
-        baseline: baseline.digest().to_string(),
-        components: components(baseline, |_| String::new()),
-        cause,
-        ms: started.elapsed().as_secs_f64() * 1000.0,
-        ..ResetReply::default()
-    }
-}
-
-fn reset_reply(
-    baseline: &Baseline,
-    verdict: &Verdict,
-    generation: u64,
-    started: Instant,
-) -> ResetReply {
-    match verdict {
-        Verdict::Clean(clean) => ResetReply {
-            clean: true,
-            generation,
-            digest: clean.digest().to_string(),
-            baseline: baseline.digest().to_string(),
-            verified: depth_of(clean.depth()).into(),
-            components: components(baseline, |digest| digest),
-            ms: started.elapsed().as_secs_f64() * 1000.0,
-            ..ResetReply::default()
-        },
-        Verdict::Tainted(tainted) => {
-            let mut reply = tainted_reply(baseline, generation, tainted.cause.to_string(), started);
-            for component in &mut reply.components {
-                let seen = tainted
-                    .digests
-                    .iter()
-                    .find(|(c, _)| c.name() == component.name);
-                component.digest = seen.map(|(_, d)| d.to_string()).unwrap_or_default();
-                component.equal = component.digest == component.baseline;
-            }
-            reply.differs = tainted.differences.iter().map(difference).collect();
-            reply
-        }
-    }
-}
-
-fn difference(d: &innkeeper_reset::difference::Difference) -> Difference {
-    Difference {
-        component: d.component.name().to_owned(),
-        path: d.path.clone().into(),
-        what: d.what.to_string(),
-        baseline: d.baseline.clone().unwrap_or_default(),
-        now: d.now.clone().unwrap_or_default(),
-    }
-}
-
-fn depth_of(depth: Depth) -> WireDepth {
-    match depth {
-        Depth::Swap => WireDepth::Swap,
-        Depth::Walk => WireDepth::Walk,
-        Depth::Full => WireDepth::Full,
     }
 }
