@@ -143,7 +143,9 @@ pub(crate) fn main() -> i32 {
     match ended {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("innkeeper: {}", failure.message);
+            if !failure.message.is_empty() {
+                eprintln!("innkeeper: {}", failure.message);
+            }
             failure.code
         }
     }

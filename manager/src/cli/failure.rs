@@ -36,6 +36,15 @@ impl Failure {
         }
     }
 
+    /// Nobody reads standard output any more: the exit code of a program that SIGPIPE ended,
+    /// and as silent.
+    pub(crate) fn unread() -> Self {
+        Self {
+            code: 141,
+            message: String::new(),
+        }
+    }
+
     /// It was asked for wrongly: exit code 2.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self {
@@ -85,11 +94,6 @@ impl From<CallError> for Failure {
             code,
             message,
         } = error;
-        if code == Code::Unauthenticated {
-            return Self::failed(format_args!(
-                "the manager does not know this caller ({message}): put a token of its token file into INNKEEPER_TOKEN"
-            ));
-        }
         match kind {
             Kind::Usage => Self::usage(message),
             Kind::Transient if code == Code::Unavailable => Self {

@@ -23,7 +23,10 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)
         .and_then(|()| out.flush())
-        .map_err(|e| Failure::failed(format_args!("cannot write to standard output: {e}")))
+        .map_err(|e| match e.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::unread(),
+            _ => Failure::failed(format_args!("cannot write to standard output: {e}")),
+        })
 }
 
 /// Puts bytes into an object: as a string where they are UTF-8, else in base64 under

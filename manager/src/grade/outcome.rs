@@ -172,3 +172,21 @@ impl Trace {
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_says_what_to_do_or_what_happened() {
+        let late = Broken::TimedOut(Duration::from_millis(1500));
+        assert_eq!(late.word(), "timeout");
+        assert!(late.to_string().contains("1500ms") && late.to_string().contains("--timeout"));
+        assert!(
+            Broken::TimedOut(Duration::from_secs(1800))
+                .to_string()
+                .contains("1800s")
+        );
+        assert!(Broken::PatchDoesNotApply.to_string().contains("git diff"));
+    }
+}

@@ -52,3 +52,15 @@ fn stays_inside(path: &Path) -> bool {
         Component::ParentDir | Component::RootDir | Component::Prefix(_) => false,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_the_repository_are_put_back() {
+        assert!(stays_inside(Path::new("tests/conftest.py")));
+        assert!(!stays_inside(Path::new("../etc/passwd")));
+        assert!(!stays_inside(Path::new("/etc/passwd")));
+    }
+}

@@ -44,3 +44,28 @@ impl Base {
         Value::Object(fields).to_string()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_row_completes_what_the_file_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("row.jsonl");
+        std::fs::write(&file, r#"{"instance_id": "a", "base_commit": "c0ffee"}"#).unwrap();
+        let row = innkeeper_grading::read_rows(&file).unwrap().remove(0);
+        let plain = Base::read(None).unwrap().for_row(&row, "i");
+        assert_eq!(
+            plain,
+            r#"{"base_commit":"c0ffee","image":"i","workdir":"/testbed"}"#
+        );
+        let template = dir.path().join("t.yaml");
+        std::fs::write(&template, "workdir: /src\nimage: other\nuser: dev\n").unwrap();
+        let own = Base::read(Some(&template)).unwrap().for_row(&row, "i");
+        assert_eq!(
+            own,
+            r#"{"base_commit":"c0ffee","image":"i","user":"dev","workdir":"/src"}"#
+        );
+    }
+}

@@ -44,12 +44,19 @@ pub fn unfit() -> Option<String> {
     (!rustix::process::geteuid().is_root()).then(|| "needs root".to_owned())
 }
 
+/// Says which test was not run, past the test harness, which keeps the output of tests that
+/// pass to itself.
+pub fn not_run(name: &str, reason: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "not run: {name}: {reason}");
+}
+
 /// Ends the test with a line that names it where sandboxes cannot be made.
 #[macro_export]
 macro_rules! needs_sandboxes {
     ($name:literal) => {
         if let Some(reason) = $crate::unfit() {
-            println!("not run: {}: {reason}", $name);
+            $crate::not_run($name, &reason);
             return;
         }
     };
@@ -60,7 +67,7 @@ macro_rules! needs_sandboxes {
 macro_rules! needs_binaries {
     ($name:literal) => {
         if let Err(reason) = $crate::binaries() {
-            println!("not run: {}: {reason}", $name);
+            $crate::not_run($name, &reason);
             return;
         }
     };

@@ -85,7 +85,7 @@ fn a_full_disk() {
         .arg(place.path())
         .status();
     if !mounted.is_ok_and(|status| status.success()) {
-        println!("not run: a_full_disk: cannot mount a tmpfs");
+        innkeeper_test_cli::not_run("a_full_disk", "cannot mount a tmpfs");
         return;
     }
     let inn = Inn::with_state(&place.path().join("state"));
