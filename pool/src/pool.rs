@@ -57,6 +57,8 @@ pub struct Pool {
     usage: Usage,
     /// Classes to be looked at in this step.
     touched: BTreeSet<ClassId>,
+    /// Classes with slots that stood unused for their time.
+    overdue: BTreeSet<ClassId>,
     /// Classes that wanted more slots than they could get.
     blocked: BTreeSet<ClassId>,
     dirty: BTreeSet<Dirty>,
@@ -67,6 +69,8 @@ pub struct Pool {
 struct ClassEntry {
     record: Class,
     slots: BTreeSet<SlotId>,
+    /// Slots without a sandbox.
+    blank: u32,
     /// Live leases.
     held: u32,
     peak: Peak,
@@ -153,6 +157,7 @@ impl Pool {
             armed: BTreeMap::new(),
             usage: Usage::default(),
             touched: BTreeSet::new(),
+            overdue: BTreeSet::new(),
             blocked: BTreeSet::new(),
             dirty: BTreeSet::new(),
             out: Step::default(),
@@ -273,6 +278,7 @@ impl Pool {
             return;
         };
         let was_creating = matches!(entry.record.state, SlotState::Creating { .. });
+        let was_blank = entry.record.state == SlotState::Blank;
         entry.record.state = match entry.record.state.next(asked) {
             Ok(state) => state,
             Err(illegal) => {
@@ -284,6 +290,10 @@ impl Pool {
             }
         };
         let is_creating = matches!(entry.record.state, SlotState::Creating { .. });
+        if let Some(class) = self.classes.get_mut(&entry.record.class) {
+            class.blank += u32::from(entry.record.state == SlotState::Blank);
+            class.blank -= u32::from(was_blank);
+        }
         if was_creating && !is_creating {
             self.usage.starting -= 1;
         }

@@ -205,40 +205,43 @@ impl Queue {
         })
     }
 
-    /// Requests of the class that may get a slot now, in the order in which they should.
-    pub(crate) fn order(&self, class: &ClassId) -> Vec<RequestKey> {
-        let Some(jobs) = self.open.get(class) else {
-            return Vec::new();
-        };
+    /// How many requests of the class may get a slot now: those over their job's cap left out.
+    pub(crate) fn eligible(&self, class: &ClassId) -> u32 {
+        let jobs = self.open.get(class).into_iter().flatten();
+        jobs.map(|(job, requests)| self.room(job).min(requests.len() as u32))
+            .sum()
+    }
+
+    /// Those requests, in the order in which they should get one.
+    pub(crate) fn order(&self, class: &ClassId) -> impl Iterator<Item = &Waiting> {
         let mut turns = BinaryHeap::new();
-        let mut queues: Vec<(&JobKey, u32, Box<dyn Iterator<Item = &RequestKey> + '_>)> =
-            Vec::new();
-        for (job, requests) in jobs {
+        let mut queues = Vec::new();
+        for (job, requests) in self.open.get(class).into_iter().flatten() {
             let account = self.accounts.get(job).copied().unwrap_or(0);
+            let weight = self
+                .rules
+                .get(job)
+                .copied()
+                .unwrap_or_default()
+                .weight
+                .max(1);
             turns.push(Reverse((account, queues.len())));
-            let requests = requests.iter().map(|(_, key)| key);
-            queues.push((job, self.room(job), Box::new(requests)));
+            queues.push((self.room(job), TURN / u64::from(weight), requests.iter()));
         }
-        let mut order = Vec::new();
-        while let Some(Reverse((account, at))) = turns.pop() {
-            let (job, room, requests) = &mut queues[at];
-            if *room == 0 {
-                continue;
+        std::iter::from_fn(move || {
+            while let Some(Reverse((account, at))) = turns.pop() {
+                let (room, turn, requests) = &mut queues[at];
+                if *room == 0 {
+                    continue;
+                }
+                if let Some((_, key)) = requests.next() {
+                    *room -= 1;
+                    turns.push(Reverse((account + *turn, at)));
+                    return self.waiting.get(key);
+                }
             }
-            if let Some(key) = requests.next() {
-                *room -= 1;
-                order.push(key.clone());
-                let weight = self
-                    .rules
-                    .get(*job)
-                    .copied()
-                    .unwrap_or_default()
-                    .weight
-                    .max(1);
-                turns.push(Reverse((account + TURN / u64::from(weight), at)));
-            }
-        }
-        order
+            None
+        })
     }
 
     /// Classes with requests that have no slot, the longest waiting first.
@@ -320,8 +323,7 @@ mod tests {
     fn ids(queue: &Queue) -> Vec<String> {
         queue
             .order(&"c".into())
-            .into_iter()
-            .map(|key| key.id)
+            .map(|waiting| waiting.request.key.id.clone())
             .collect()
     }
 

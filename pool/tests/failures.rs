@@ -207,6 +207,7 @@ fn an_unconfirmed_delete_is_asked_again_with_growing_pauses() {
         let asked = hand.now;
         while !deletes(&hand.feed(Event::Tick), &lease.slot) {
             hand.now += 99;
+            assert!(hand.now < asked + 1_000_000, "never asked again");
         }
         pauses.push(hand.now - asked);
     }
@@ -248,6 +249,21 @@ fn a_late_answer_of_an_earlier_reset_says_nothing_about_the_present_one() {
         hand.state(&first.slot),
         Some(SlotState::Idle { .. })
     ));
+    // Nor does that of an earlier health check.
+    hand.ask("c");
+    let slot = first.slot;
+    hand.feed(Event::HealthChecked {
+        slot: slot.clone(),
+        generation: 2,
+        result: Ok(()),
+    });
+    assert!(hand.pool.lease_of(&key("c")).is_none());
+    hand.feed(Event::HealthChecked {
+        slot,
+        generation: 3,
+        result: Ok(()),
+    });
+    assert!(hand.pool.lease_of(&key("c")).is_some());
 }
 
 #[test]

@@ -145,7 +145,9 @@ impl Pool {
             if let Some(entry) = self.classes.get_mut(class) {
                 entry.backoff_until = 0;
             }
-            for key in self.queue.order(class) {
+            let waiting = self.queue.order(class);
+            let waiting: Vec<_> = waiting.map(|waiting| waiting.request.key.clone()).collect();
+            for key in waiting {
                 let reason = Refusal::CreateFailed {
                     cause: failure.cause.clone(),
                 };

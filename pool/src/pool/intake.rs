@@ -14,6 +14,7 @@ impl ClassEntry {
         Self {
             record,
             slots: BTreeSet::new(),
+            blank: 0,
             held: 0,
             peak: Peak::default(),
             owed: 0,

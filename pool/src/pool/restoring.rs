@@ -64,6 +64,7 @@ impl Pool {
             return;
         };
         class.slots.insert(slot.id.clone());
+        class.blank += u32::from(slot.state == SlotState::Blank);
         let resources = class.record.spec.resources;
         self.usage.slots += 1;
         self.usage.cpu_milli += resources.cpu_milli;

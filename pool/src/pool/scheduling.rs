@@ -1,6 +1,6 @@
 //! Which slot serves which request.
 
-use super::Pool;
+use super::{Pool, SlotEntry};
 use crate::ids::{ClassId, ImageId, RequestKey, SlotId, TemplateKey};
 use crate::slot::state::SlotState;
 use std::cmp::Reverse;
@@ -27,30 +27,24 @@ impl Pool {
             }
             for class in &touched {
                 self.keep_level(class);
-                self.trim(class);
+                if self.overdue.remove(class) {
+                    self.trim(class);
+                }
             }
         }
     }
 
     fn note_demand(&mut self, class: &ClassId) {
         // Requests over their job's cap are no demand: nothing could be handed to them.
-        let open = self.queue.open_in(class);
-        let eligible = if open == 0 {
-            0
-        } else {
-            self.queue.order(class).len() as u32
-        };
-        let assigned = self.queue.in_class(class) - open;
+        let assigned = self.queue.in_class(class) - self.queue.open_in(class);
+        let demand = assigned + self.queue.eligible(class);
         let Some(entry) = self.classes.get_mut(class) else {
             return;
         };
         let window = entry.record.spec.supply.idle_timeout_ms;
-        entry
-            .peak
-            .note(self.now, window, entry.held + assigned + eligible);
+        entry.peak.note(self.now, window, entry.held + demand);
     }
 
-    /// First whoever finds a slot that is its template already, then whoever needs one specialised.
     fn assign(&mut self, class: &ClassId) {
         if self
             .classes
@@ -62,47 +56,59 @@ impl Pool {
         if self.queue.open_in(class) == 0 {
             return;
         }
-        let mut standing = Standing::of(self, class);
-        if standing.is_empty() {
-            return;
-        }
-        let mut left = Vec::new();
-        for key in self.queue.order(class) {
+        for (slot, key) in self.matches(class) {
+            // The first to specialise for a new template makes the others of it wait for the record.
             let template = self
                 .queue
                 .get(&key)
-                .map(|waiting| waiting.request.template.clone());
-            match template.and_then(|template| standing.take_ready(&template)) {
-                Some(slot) => self.reserve(&slot, &key),
-                None => left.push(key),
+                .map(|waiting| &waiting.request.template);
+            let ready = self
+                .slots
+                .get(&slot)
+                .and_then(|entry| entry.record.state.template());
+            if template == ready
+                || template.is_some_and(|template| !self.preparing.contains_key(template))
+            {
+                self.reserve(&slot, &key);
             }
-        }
-        for key in left {
-            if standing.is_empty() {
-                return;
-            }
-            self.assign_other(&mut standing, &key);
         }
     }
 
-    /// Specialises a slot for the request, unless the template's first sandbox is being made elsewhere: then it
-    /// waits for the record.
-    fn assign_other(&mut self, standing: &mut Standing, key: &RequestKey) {
-        let Some(waiting) = self.queue.get(key) else {
-            return;
-        };
-        if self.preparing.contains_key(&waiting.request.template) {
-            return;
+    /// First whoever finds a slot that is its template already, then whoever needs one specialised.
+    fn matches(&self, class: &ClassId) -> Vec<(SlotId, RequestKey)> {
+        let mut standing = Standing::of(self, class);
+        let mut matches = Vec::new();
+        let mut served = BTreeSet::new();
+        for waiting in self.queue.order(class) {
+            if standing.none_ready() {
+                break;
+            }
+            if let Some(slot) = standing.take_ready(&waiting.request.template) {
+                served.insert(waiting.seq);
+                matches.push((slot, waiting.request.key.clone()));
+            }
         }
-        let image = waiting.request.image.clone();
-        let carries = |slot: &SlotId| {
-            self.slots
-                .get(slot)
-                .is_some_and(|entry| entry.record.carries.holds(&image))
-        };
-        if let Some(slot) = standing.take_other(carries) {
-            self.reserve(&slot, key);
+        let mut begun = BTreeSet::new();
+        for waiting in self.queue.order(class) {
+            if standing.none_other() {
+                break;
+            }
+            let template = &waiting.request.template;
+            let prepared = self.templates.contains_key(template);
+            let elsewhere = self.preparing.contains_key(template) || begun.contains(template);
+            if served.contains(&waiting.seq) || (!prepared && elsewhere) {
+                continue;
+            }
+            let carries = |slot: &SlotId| {
+                let carries = self.slots.get(slot).map(|entry| &entry.record.carries);
+                carries.is_some_and(|carries| carries.holds(&waiting.request.image))
+            };
+            if let Some(slot) = standing.take_other(carries) {
+                begun.insert(template);
+                matches.push((slot, waiting.request.key.clone()));
+            }
         }
+        matches
     }
 
     /// Makes blank slots that nobody waits for ready as the templates that were asked for most.
@@ -110,14 +116,17 @@ impl Pool {
         let Some(entry) = self.classes.get(class) else {
             return;
         };
-        if !self.config.policy.specialise_ahead || entry.record.draining {
+        if !self.config.policy.specialise_ahead || entry.record.draining || entry.recent.is_empty()
+        {
             return;
         }
-        let blank: Vec<SlotId> = self
-            .slots_of(class)
-            .filter(|entry| entry.record.state == SlotState::Blank && entry.reserved.is_none())
-            .map(|entry| entry.record.id.clone())
-            .collect();
+        if entry.blank == 0 || self.queue.open_in(class) > 0 {
+            return;
+        }
+        let unused =
+            |entry: &&SlotEntry| entry.record.state == SlotState::Blank && entry.reserved.is_none();
+        let blank = self.slots_of(class).filter(unused);
+        let blank: Vec<SlotId> = blank.map(|entry| entry.record.id.clone()).collect();
         for slot in blank {
             if let Some((template, image)) = self.likeliest(class, &slot) {
                 self.specialise(&slot, &template, &image);
@@ -144,15 +153,13 @@ impl Pool {
             }
         }
         // Compared as fractions: leases per slot once one more stands ready; the latest asked for wins ties.
+        let slots = |template: &TemplateKey| ready.get(template).copied().unwrap_or(0) + 1;
         let best =
             asked
                 .into_iter()
-                .max_by(|(a, (a_count, a_order, _)), (b, (b_count, b_order, _))| {
-                    let share = |count: &usize, other: &TemplateKey| {
-                        count * (ready.get(other).copied().unwrap_or(0) + 1)
-                    };
-                    share(a_count, b)
-                        .cmp(&share(b_count, a))
+                .max_by(|(a, (a_leases, a_order, _)), (b, (b_leases, b_order, _))| {
+                    (a_leases * slots(b))
+                        .cmp(&(b_leases * slots(a)))
                         .then(a_order.cmp(b_order))
                 });
         best.map(|(template, (_, _, image))| (template.clone(), image.clone()))
@@ -213,18 +220,28 @@ impl Standing {
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.other.is_empty() && self.ready.values().all(Vec::is_empty)
+    fn none_ready(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Slots that were taken as ready ones may still be listed among the others.
+    fn none_other(&mut self) -> bool {
+        self.other.retain(|slot| !self.taken.contains(slot));
+        self.taken.clear();
+        self.other.is_empty()
     }
 
     fn take_ready(&mut self, template: &TemplateKey) -> Option<SlotId> {
-        let slot = self.ready.get_mut(template)?.pop()?;
-        self.taken.insert(slot.clone());
-        Some(slot)
+        let slots = self.ready.get_mut(template)?;
+        let slot = slots.pop();
+        if slots.is_empty() {
+            self.ready.remove(template);
+        }
+        self.taken.extend(slot.clone());
+        slot
     }
 
     fn take_other(&mut self, fits: impl Fn(&SlotId) -> bool) -> Option<SlotId> {
-        self.other.retain(|slot| !self.taken.contains(slot));
         let at = self.other.iter().position(fits)?;
         Some(self.other.remove(at))
     }

@@ -40,15 +40,22 @@ impl Pool {
         if entry.record.draining {
             return Vec::new();
         }
+        if self.queue.eligible(class) == 0 {
+            return Vec::new();
+        }
         let carry = entry.record.spec.supply.carry;
         let mut coming: Vec<&Carries> = self
             .slots_of(class)
             .filter(|entry| self.is_coming(entry))
             .map(|entry| &entry.record.carries)
             .collect();
-        let order = self.queue.order(class);
-        let images = order.iter().filter_map(|key| self.queue.get(key));
-        let images = images.map(|waiting| &waiting.request.image);
+        if carry != Carry::Listed && self.queue.eligible(class) as usize <= coming.len() {
+            return Vec::new();
+        }
+        let images = self
+            .queue
+            .order(class)
+            .map(|waiting| &waiting.request.image);
         match carry {
             Carry::Own | Carry::Any => images.skip(coming.len()).cloned().collect(),
             Carry::Listed => images
@@ -144,9 +151,15 @@ impl Pool {
         let Some(entry) = self.classes.get(class) else {
             return 0;
         };
-        let ahead = match entry.record.spec.supply.replace {
+        let spec = &entry.record.spec;
+        let ahead = match spec.supply.replace {
             Replace::Ahead => true,
             Replace::OnLease | Replace::OnLoss => false,
+        };
+        let reuses = if entry.record.draining {
+            0
+        } else {
+            spec.reuses()
         };
         let lasting = self
             .slots_of(class)
@@ -155,8 +168,9 @@ impl Pool {
                 | SlotState::Blank
                 | SlotState::Specialising { .. }
                 | SlotState::Idle { .. } => true,
-                SlotState::Growing { .. } | SlotState::Leased { .. } => {
-                    !ahead || self.comes_back(entry, entry.record.uses + 1)
+                SlotState::Growing { .. } => true,
+                SlotState::Leased { ref template, .. } => {
+                    !ahead || (entry.record.uses < reuses && self.template_usable(template))
                 }
                 SlotState::Resetting { worn, .. } => !worn,
                 SlotState::Lost { .. } | SlotState::Retiring { .. } | SlotState::Deleted => false,
@@ -243,8 +257,7 @@ impl Pool {
         let Some(entry) = self.slots.get(slot) else {
             return false;
         };
-        let order = self.queue.order(&entry.record.class);
-        let mut waiting = order.iter().filter_map(|key| self.queue.get(key));
+        let mut waiting = self.queue.order(&entry.record.class);
         waiting.any(|waiting| entry.record.carries.holds(&waiting.request.image))
     }
 
@@ -279,7 +292,6 @@ impl Pool {
             (Mode::Warm | Mode::Reuse, Replace::OnLease) => 0,
             (Mode::OnDemand, Replace::OnLease | Replace::OnLoss | Replace::Ahead) => 0,
         };
-        let mut above = self.lasting(class).saturating_sub(level);
         let mut overdue: Vec<(Millis, SlotId)> = Vec::new();
         for entry in self
             .slots_of(class)
@@ -292,14 +304,15 @@ impl Pool {
                 overdue.push((entry.record.since, entry.record.id.clone()));
             }
         }
+        if overdue.is_empty() {
+            return;
+        }
         overdue.sort();
+        let mut above = self.lasting(class).saturating_sub(level);
         for (_, slot) in overdue {
             if above > 0 && !self.is_waited_for(&slot) {
                 above -= 1;
                 self.retire(&slot, RetireCause::Idle);
-            } else {
-                let later = self.now + (supply.idle_timeout_ms / 8).max(1000);
-                self.arm(later, Timer::Slot(slot));
             }
         }
     }

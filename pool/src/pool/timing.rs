@@ -129,9 +129,19 @@ impl Pool {
                 let cause = late("the health check", limits.health_ms);
                 self.retire(slot, RetireCause::Unhealthy(cause));
             }
-            // Whether it goes is the class's matter.
+            // Whether it goes is the class's matter: if it stays, it is looked at again later.
             Due::Unused => {
-                self.touched.insert(entry.record.class.clone());
+                let class = entry.record.class.clone();
+                let timeout = self
+                    .classes
+                    .get(&class)
+                    .map_or(0, |entry| entry.record.spec.supply.idle_timeout_ms);
+                self.arm(
+                    self.now + (timeout / 8).max(1000),
+                    Timer::Slot(slot.clone()),
+                );
+                self.touched.insert(class.clone());
+                self.overdue.insert(class);
             }
         }
     }

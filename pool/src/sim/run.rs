@@ -9,6 +9,7 @@ use crate::lease::{Lease, Outcome, Refusal};
 use crate::log::LogEvent;
 use crate::pool::Pool;
 use crate::record::Record;
+use crate::slot::state::SlotState;
 use std::collections::BTreeMap;
 
 /// Where in a step the manager dies.
@@ -85,6 +86,7 @@ impl Run {
         self.wake_at = step.wake_at;
         for action in step.actions.iter().take(most) {
             self.world.perform(self.now, action);
+            self.watch_first(action);
             match action {
                 Action::Grant { request, lease } => {
                     self.grants.insert(request.clone(), (**lease).clone());
@@ -103,6 +105,41 @@ impl Run {
                 | Action::Doubt { .. }
                 | Action::Delete { .. } => {}
             }
+        }
+    }
+
+    /// Prepare runs once for each template: never beside another, never again once it is on record.
+    fn watch_first(&mut self, action: &Action) {
+        let Action::Specialise {
+            slot,
+            template,
+            first: true,
+            ..
+        } = action
+        else {
+            return;
+        };
+        let beside = self.pool.slots().any(|other| match &other.state {
+            SlotState::Specialising {
+                template: t,
+                first: true,
+                ..
+            } => t == template && other.id != *slot,
+            SlotState::Specialising { first: false, .. }
+            | SlotState::Creating { .. }
+            | SlotState::Blank
+            | SlotState::Idle { .. }
+            | SlotState::Growing { .. }
+            | SlotState::Leased { .. }
+            | SlotState::Lost { .. }
+            | SlotState::Resetting { .. }
+            | SlotState::Retiring { .. }
+            | SlotState::Deleted => false,
+        });
+        if beside || self.pool.template(template).is_some() {
+            self.world
+                .violations
+                .push(format!("{template} is prepared twice, now in {slot}"));
         }
     }
 
