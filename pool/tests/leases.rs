@@ -4,8 +4,8 @@
 mod support;
 
 use innkeeper_pool::{
-    Budget, Carry, Config, Depth, Event, How, Lease, Mode, Outcome, Refusal, Replace, RetireCause,
-    SlotState, Supplied,
+    Budget, Carry, Config, Depth, Event, How, Lease, LogEvent, Mode, Outcome, Record, Refusal,
+    Replace, RetireCause, SlotState, Supplied,
 };
 use support::{calm, class, creates, give_back, key, lease, request, supply};
 
@@ -266,4 +266,33 @@ fn an_unusable_baseline_means_single_use() {
     assert!(!run.world.slots().contains_key(&held.slot));
     let next = lease(&mut run, request("s", "t", class));
     assert_ne!(next.slot, held.slot);
+}
+
+#[test]
+fn records_and_log_lines_survive_json() {
+    let mut run = calm(Config::default(), 10);
+    let class = class("c", supply(Mode::Reuse, Replace::Ahead, Carry::Listed));
+    let held = lease(&mut run, request("a", "t", class.clone()));
+    give_back(&mut run, &held);
+    run.advance(1000);
+    let held = lease(&mut run, request("b", "t", class.clone()));
+    run.feed(Event::Returned {
+        lease: held.id,
+        discard: true,
+        verify: Depth::Swap,
+    });
+    lease(&mut run, request("c", "u", class));
+    run.feed(Event::Drain("c".into()));
+    for record in run.journal.iter().chain(&run.pool.records()) {
+        let text = serde_json::to_string(record).expect("a record becomes JSON");
+        let again: Record = serde_json::from_str(&text).expect("and a record again");
+        assert_eq!(&again, record, "{text}");
+    }
+    for line in &run.log {
+        let text = serde_json::to_string(line).expect("a line becomes JSON");
+        assert_eq!(
+            &serde_json::from_str::<LogEvent>(&text).expect("and a line again"),
+            line
+        );
+    }
 }
