@@ -178,6 +178,8 @@ async fn serve(
     drop(service);
     let mut failed = None;
     tokio::select! {
+        // A listener that closes because it was told to is no failure.
+        biased;
         () = stop.cancelled() => {}
         ended = servers.join_next() => {
             failed = Some(match ended {
