@@ -67,6 +67,13 @@ impl Grade {
     pub(crate) async fn run(self, global: &Global) -> Result<i32, Failure> {
         let plan = Plan::make(&self)?;
         let reports = RunDir::new(&self.out, &self.run_id).map_err(Failure::usage)?;
+        // Before anything is leased: gradings without a place for their reports are lost.
+        std::fs::create_dir_all(&self.out).map_err(|e| {
+            Failure::failed(format_args!(
+                "cannot write reports to {} ({e}): name a directory that can be written with --out",
+                self.out.display()
+            ))
+        })?;
         let (mut outcomes, left) = plan.split(&reports)?;
         let interrupted = CancellationToken::new();
         if !left.is_empty() {

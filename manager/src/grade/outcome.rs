@@ -34,6 +34,9 @@ pub(super) enum Broken {
     /// The row cannot be graded.
     #[error("{0}")]
     Task(String),
+    /// The report could not be written.
+    #[error("{0}")]
+    Report(String),
     /// A call on the sandbox failed.
     #[error("{0}")]
     Call(String),
@@ -51,6 +54,7 @@ impl Broken {
             Self::TimedOut(_) => "timeout",
             Self::NoShell(_) => "no_shell",
             Self::Task(_) => "task",
+            Self::Report(_) => "report",
             Self::Call(_) => "sandbox",
             Self::Interrupted => "interrupted",
         }

@@ -87,7 +87,7 @@ async fn one(client: &Client, job: &Job, shared: &Shared) -> Outcome {
             ..Outcome::broken(job, &why)
         },
         (Err(why), Err(_)) => Outcome::broken(job, &why),
-        (Ok(_), Err(failure)) => Outcome::broken(job, &Broken::Task(failure.message)),
+        (Ok(_), Err(failure)) => Outcome::broken(job, &Broken::Report(failure.message)),
     }
 }
 

@@ -250,6 +250,12 @@ fn tasks_and_predictions_that_cannot_be_used() {
     );
     grade(tasks, other.to_str().unwrap()).fails(1, "b__b-2");
     assert!(!out.exists(), "nothing was written");
+    let whole = fs::read_to_string(tasks)
+        .unwrap()
+        .replace("\"patch\"", "\"eval_script\": \"true\", \"patch\"");
+    fs::write(tasks, whole).unwrap();
+    fs::write(&out, "a file").unwrap();
+    grade(tasks, "gold").fails(1, "--out");
     assert!(inn.daemons().is_empty());
 }
 
