@@ -1,0 +1,96 @@
+//! A lease and what is done with it.
+
+use innkeeper_test_cli::{Inn, Ran};
+use serde_json::Value;
+
+use crate::listing::Listing;
+
+/// A leased sandbox. A test that fails leaves it to its expiry and to the end of the manager.
+pub struct Guest<'a> {
+    inn: &'a Inn,
+    /// What `lease --json` said.
+    pub lease: Value,
+    /// The lease's id.
+    pub id: String,
+}
+
+/// What `exec --json` said.
+#[derive(Debug)]
+pub struct Shown {
+    /// The whole document.
+    pub all: Value,
+    /// Standard output.
+    pub stdout: String,
+}
+
+impl<'a> Guest<'a> {
+    /// Asks for a sandbox of an image.
+    #[track_caller]
+    pub fn lease(inn: &'a Inn, test: &str, image: &str, template: &Value) -> Self {
+        let file = inn.file(&format!("template-{test}.json"), template.to_string());
+        let file = file.to_str().expect("a plain path");
+        let lease = inn.run(["lease", image, "--json", "--template", file]).ok().json();
+        let id = lease["lease"].as_str().expect("an id").to_owned();
+        Self { inn, lease, id }
+    }
+
+    /// Runs a script by bash inside.
+    pub fn bash(&self, script: &str) -> Ran {
+        self.with(&[], &["bash", "-c", script])
+    }
+
+    /// Runs a script by bash inside, as another user.
+    pub fn bash_as(&self, user: &str, script: &str) -> Ran {
+        self.with(&["--user", user], &["bash", "-c", script])
+    }
+
+    /// Runs a Python program inside, which it reads from its standard input.
+    pub fn python(&self, program: &str) -> Ran {
+        let line = format!("exec {} -i -- /usr/bin/python3 -IBS -", self.id);
+        self.inn.fed(&line, program.as_bytes())
+    }
+
+    /// Runs a command inside with options of `exec`.
+    pub fn with(&self, options: &[&str], argv: &[&str]) -> Ran {
+        self.inn.run([&["exec", &self.id], options, &["--"], argv].concat())
+    }
+
+    /// Runs a command inside and returns what `exec --json` says of it.
+    #[track_caller]
+    pub fn shown(&self, options: &[&str], argv: &[&str]) -> Shown {
+        let all = self.with(&[&["--json"], options].concat(), argv).json();
+        let stdout = all["stdout"].as_str().unwrap_or_default().to_owned();
+        Shown { all, stdout }
+    }
+
+    /// Copies a file or a folder of this machine to a path inside.
+    #[track_caller]
+    pub fn bring(&self, from: &std::path::Path, to: &str) {
+        let from = from.to_str().expect("a plain path");
+        self.inn.run(["cp", from, &format!("{}:{to}", self.id)]).ok();
+    }
+
+    /// Everything that can be seen of the files, from inside.
+    #[track_caller]
+    pub fn list(&self) -> Listing {
+        Listing::parse(&self.python(Listing::PROGRAM).ok().stdout)
+    }
+
+    /// Returns the lease and waits for the outcome.
+    #[track_caller]
+    pub fn give_back(self, depth: &str) -> Value {
+        let line = format!("return {} --wait --json --verify {depth}", self.id);
+        self.inn.line(&line).ok().json()
+    }
+
+    /// Returns the lease, whose sandbox must then equal its baseline in everything.
+    #[track_caller]
+    pub fn comes_back_clean(self, depth: &str) -> Value {
+        let baseline = self.lease["baseline"].clone();
+        let back = self.give_back(depth);
+        assert_eq!(back["outcome"], "clean", "{back}");
+        assert_eq!(back["verified"], depth, "{back}");
+        assert_eq!(back["digest"], baseline, "{back}");
+        back
+    }
+}

@@ -1,0 +1,3 @@
+//! TBD
+use crate::Test;
+pub(crate) const TESTS: &[(&str, Test)] = &[];

@@ -1,0 +1,56 @@
+//! One machine, end to end. The tests share a manager, which is taken down when all have ended;
+//! those of `lifecycle` have their own, because they kill it.
+
+mod inside;
+mod isolation;
+mod lifecycle;
+mod rollouts;
+mod swebench;
+
+use std::sync::{Arc, OnceLock};
+
+use innkeeper_test_local::House;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// A manager that starts when the first test wants it.
+#[derive(Default)]
+struct Shared(OnceLock<House>);
+
+impl Shared {
+    fn house(&self) -> &House {
+        self.0.get_or_init(House::open)
+    }
+}
+
+/// What a test is: it panics when it fails, and returns why when it cannot run.
+type Test = fn(&Shared) -> Result<(), String>;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let shared = Arc::new(Shared::default());
+    let themes = [
+        ("inside", inside::TESTS),
+        ("isolation", isolation::TESTS),
+        ("lifecycle", lifecycle::TESTS),
+        ("rollouts", rollouts::TESTS),
+        ("swebench", swebench::TESTS),
+    ];
+    let tests = themes.into_iter().flat_map(|(theme, tests)| {
+        tests.iter().map(move |(name, test)| (format!("{theme}::{name}"), *test))
+    });
+    let trials = tests.map(|(name, test)| {
+        let shared = Arc::clone(&shared);
+        Trial::test(name.clone(), move || run(&name, test, &shared))
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    drop(shared);
+    conclusion.exit();
+}
+
+fn run(name: &str, test: Test, shared: &Shared) -> Result<(), Failed> {
+    let unfit = innkeeper_test_cli::unfit().map_or(Ok(()), Err);
+    if let Err(reason) = unfit.and_then(|()| test(shared)) {
+        println!("not run: {name}: {reason}");
+    }
+    Ok(())
+}
