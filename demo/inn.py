@@ -1,0 +1,132 @@
+"""One manager on the demo's state directory, and the commands that talk to it."""
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from children import Ended, Failed, end, run
+
+START_S = 60
+STOP_S = 60
+# What `innkeeper grade` ends with when some gradings have no verdict; the document is whole then too.
+INFRA = 3
+# Should the demo itself be killed, what it started ends on its own after this long.
+CONFIG = "orphan_ttl: 60s\n"
+
+
+class Inn:
+    """The binaries and a state directory. As a context a manager runs; at its end nothing does."""
+
+    def __init__(self, binaries: Path, state: Path) -> None:
+        self.state = state
+        self.graded = state / "graded"
+        self._innkeeper = binaries / "innkeeper"
+        self._env = {**os.environ, "INNKEEPER_STATE_DIR": str(state), "INNKEEPER_EXECD": str(binaries / "execd")}
+        for name in ("INNKEEPER_ENDPOINT", "INNKEEPER_TOKEN"):
+            self._env.pop(name, None)
+        self._log = state / "demo.log"
+        self._manager = None
+        self._since = 0
+
+    def text(self, *words: object, codes: tuple[int, ...] = (0,)) -> str:
+        """What a command prints."""
+        ended = self._run(*words)
+        if ended.code not in codes:
+            raise Failed(f"innkeeper {words[0]} failed with exit code {ended.code}: {ended.errors}")
+        return ended.said
+
+    def json(self, *words: object) -> object:
+        """What a command prints as JSON."""
+        return json.loads(self.text(*words, "--json"))
+
+    def grade(self, *words: object) -> dict:
+        """What `innkeeper grade` says of its gradings."""
+        return json.loads(self.text("grade", *words, "--json", codes=(0, INFRA)))
+
+    def _run(self, *words: object) -> Ended:
+        return run([self._innkeeper, *words], env=self._env, stderr=subprocess.PIPE)
+
+    def check_machine(self) -> None:
+        """Asks `innkeeper doctor` whether sandboxes can be made here."""
+        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ended = self._run("doctor", "--json")
+        try:
+            told = json.loads(ended.said)
+        except ValueError:
+            raise Failed(f"innkeeper doctor failed: {ended.errors}") from None
+        if not told["usable"]:
+            # That there are no images yet is no fault of the machine.
+            faults = [f"{fact['detail']}: {fact['advice']}" for fact in told["facts"]
+                      if not fact["ok"] and fact["name"] != "images"]
+            raise Failed(f"no sandbox can be made here, since {'; '.join(faults)}")
+        print(f"strategy {told['strategy']}, rights {told['rights']}, state in {self.state}")
+
+    def creates(self) -> int:
+        """How many sandboxes' slots were created since the manager started."""
+        lines = self.text("events", "--json", "--since", self._since).splitlines()
+        return sum(json.loads(line)["kind"] == "create_intent" for line in lines)
+
+    def __enter__(self) -> "Inn":
+        config = self.state / "demo.yaml"
+        config.write_text(CONFIG)
+        # In a session of its own: Ctrl-C reaches the demo alone, which then ends first the gradings and then this.
+        with self._log.open("w") as log:
+            self._manager = subprocess.Popen([self._innkeeper, "serve", "--config", config], env=self._env,
+                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            self._wait_until_it_answers()
+            seen = self.text("events", "--json").splitlines()
+            self._since = json.loads(seen[-1])["seq"] if seen else 0
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_S
+        while True:
+            if self._run("ps", "--json").code == 0:
+                return
+            if self._manager.poll() is not None or time.monotonic() > deadline:
+                lines = self._log.read_text().strip().splitlines() or ["it said nothing"]
+                raise Failed(f"the manager did not start: {lines[-1]}; all it said is in {self._log}")
+            time.sleep(0.05)
+
+    def __exit__(self, *_error: object) -> None:
+        end(self._manager)
+        # Sandboxes and their daemon outlive a manager on purpose; here they are not to.
+        daemon = self._daemon()
+        if daemon is None:
+            return
+        try:
+            signal.pidfd_send_signal(daemon, signal.SIGTERM)
+            gone, _, _ = select.select([daemon], [], [], STOP_S)
+            if not gone:
+                signal.pidfd_send_signal(daemon, signal.SIGKILL)
+                raise Failed(f"execd did not end within {STOP_S} s and was killed; its log is {self.state}/execd/log")
+        finally:
+            os.close(daemon)
+
+    def _daemon(self) -> int | None:
+        """A descriptor of the execd that serves this state directory."""
+        folder = self.state / "execd"
+        try:
+            # By the folder's descriptor, since a socket's path must be short.
+            here = os.open(folder, os.O_PATH)
+        except FileNotFoundError:
+            return None
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.connect(f"/proc/self/fd/{here}/execd.sock")
+                peer = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+                return os.pidfd_open(struct.unpack("3i", peer)[0])
+            except (FileNotFoundError, ConnectionRefusedError, ProcessLookupError):
+                return None
+            finally:
+                os.close(here)
