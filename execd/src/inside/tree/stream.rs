@@ -207,6 +207,7 @@ impl Extensions {
         let link = self
             .link
             .or_else(|| header.link_name_bytes().map(|link| link.into_owned()));
+        let old = header.as_old();
         let kind = header.entry_type();
         let size = match self.size {
             Some(size) => size,
@@ -220,17 +221,25 @@ impl Extensions {
                 .unwrap_or_else(|| header.path_bytes().into_owned()),
             link: link.unwrap_or_default(),
             kind,
-            mode: header.mode()? & 0o7777,
-            uid: self.uid.map_or_else(|| header.uid(), Ok)?,
-            gid: self.gid.map_or_else(|| header.gid(), Ok)?,
+            mode: or_blank(header.mode().map(u64::from), &old.mode)? as u32 & 0o7777,
+            uid: self.uid.map_or_else(|| or_blank(header.uid(), &old.uid), Ok)?,
+            gid: self.gid.map_or_else(|| or_blank(header.gid(), &old.gid), Ok)?,
             mtime: match self.mtime {
                 Some(time) => time,
-                None => (i64::try_from(header.mtime()?).unwrap_or(0), 0),
+                None => {
+                    let seconds = or_blank(header.mtime(), &old.mtime)?;
+                    (i64::try_from(seconds).unwrap_or(0), 0)
+                }
             },
             size: if bare { 0 } else { size },
             xattrs: self.xattrs,
         })
     }
+}
+
+/// A number of a header; writers leave out those that they do not know.
+fn or_blank(number: io::Result<u64>, field: &[u8]) -> io::Result<u64> {
+    if field.iter().all(|byte| matches!(byte, 0 | b' ')) { Ok(0) } else { number }
 }
 
 struct Record<'a> {

@@ -1,10 +1,11 @@
 //! The last steps of a command: stdio, user, directory, rights, program.
 
+use std::convert::Infallible;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::{Failure, INSIDE, say, user};
+use super::{Failure, INSIDE, say, say_failed, user};
 use crate::spawner::build::drop_rights;
 use crate::spawner::protocol::ExecMessage;
 use crate::sys::{process, seccomp::Filter, terminal};
@@ -22,10 +23,8 @@ pub(super) fn run(
     channel: BorrowedFd<'_>,
     filter: &Filter,
 ) -> Failure {
-    match prepare(message, stdio, channel, filter) {
-        Ok(never) => never,
-        Err(failure) => failure,
-    }
+    let Err(failure) = prepare(message, stdio, channel, filter);
+    failure
 }
 
 fn prepare(
@@ -33,7 +32,7 @@ fn prepare(
     stdio: &[OwnedFd],
     channel: BorrowedFd<'_>,
     filter: &Filter,
-) -> Result<Failure, Failure> {
+) -> Result<Infallible, Failure> {
     let user = user::resolve(&message.user)?;
     let _ = rustix::process::setsid();
     let master = match message.terminal {
@@ -57,6 +56,16 @@ fn prepare(
     let argv = strings(&message.argv)?;
     let env = strings(&environment(&message.env, &user))?;
     let channel = keep_only(channel)?;
+    // The caller's end of the channel is closed by now: what fails from here on is said here.
+    let failure = match last_steps(message, &user, filter) {
+        Ok(()) => launch(&argv, &env),
+        Err(failure) => failure,
+    };
+    say_failed(channel.as_fd(), &failure);
+    process::exit(127)
+}
+
+fn last_steps(message: &ExecMessage, user: &user::User, filter: &Filter) -> Result<(), Failure> {
     // The guest's rights first, its directory after: a path is never followed with ours.
     drop_rights(filter)?;
     process::become_ids(user.uid, user.gid, &user.groups)
@@ -64,16 +73,14 @@ fn prepare(
     rustix::process::chdir(message.cwd.as_slice()).map_err(|e| {
         let directory = String::from_utf8_lossy(&message.cwd);
         Failure::of_command(
-            format!("changing to the working directory {directory}"),
+            format!("cwd missing or not to be entered: {directory}"),
             e.into(),
             126,
         )
     })?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(message.umask));
     process::default_signals();
-    let failure = launch(&argv, &env);
-    drop(channel);
-    Ok(failure)
+    Ok(())
 }
 
 /// Closes everything but stdio and the channel, which exec closes.
