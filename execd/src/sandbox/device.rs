@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, makedev, mkdirat, mknodat, symlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, Timespec, Timestamps};
+use rustix::fs::{makedev, mkdirat, mknodat, symlinkat, utimensat};
 
 use crate::sys::mount::{self, Filesystem, NOEXEC, NOSUID, RDONLY};
 
@@ -49,7 +50,7 @@ impl Devices {
                 mode,
                 makedev(major, minor),
             )?;
-            rustix::fs::chmodat(&tree, name, mode, rustix::fs::AtFlags::empty())?;
+            rustix::fs::chmodat(&tree, name, mode, AtFlags::empty())?;
         }
         for (name, target) in LINKS {
             symlinkat(target, &tree, name)?;
@@ -57,6 +58,12 @@ impl Devices {
         for name in MOUNT_POINTS {
             mkdirat(&tree, name, Mode::from_raw_mode(0o755))?;
         }
+        let names = NODES.iter().map(|node| node.0);
+        let names = names.chain(LINKS.iter().map(|link| link.0));
+        for name in names.chain(MOUNT_POINTS) {
+            set_fixed_times(tree.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        set_fixed_times(tree.as_fd(), "", AtFlags::EMPTY_PATH)?;
         Ok(Self(tree))
     }
 
@@ -70,4 +77,21 @@ impl Devices {
         mount::set_attributes(clone.as_fd(), RDONLY | NOSUID | NOEXEC, Some(users))?;
         Ok(clone)
     }
+}
+
+/// Sets the times of an entry that every sandbox has to the same moment, whatever the daemon
+/// or the generation that made it.
+///
+/// # Errors
+/// The kernel's.
+pub fn set_fixed_times(at: BorrowedFd<'_>, name: &str, flags: AtFlags) -> rustix::io::Result<()> {
+    let moment = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let times = Timestamps {
+        last_access: moment,
+        last_modification: moment,
+    };
+    utimensat(at, name, &times, flags)
 }

@@ -122,11 +122,7 @@ pub fn build(
         Fork::Child => {
             drop(ours);
             match confine(spec, fds, filter) {
-                Ok(()) => {
-                    let _ = channel::send(theirs.as_fd(), b"+", &[]);
-                    let _ = process::close_from(0);
-                    process::reap_for_ever();
-                }
+                Ok(()) => settle(theirs.as_fd()),
                 Err(failure) => {
                     let _ = channel::send(theirs.as_fd(), &failure.encode(), &[]);
                     process::exit(1);
@@ -147,6 +143,16 @@ pub fn build(
     }
 }
 
+/// The last words of the new pid 1. It is in its final state before it says that it is
+/// ready: an observation may follow at once.
+fn settle(channel: BorrowedFd<'_>) -> ! {
+    let _ = process::move_to(channel, 0);
+    let _ = process::close_from(1);
+    let _ = channel::send(rustix::stdio::stdin(), b"+", &[]);
+    let _ = process::close_from(0);
+    process::reap_for_ever()
+}
+
 /// Reads what the new pid 1 says: `+`, or a failure.
 fn hear(channel: BorrowedFd<'_>) -> Result<(), Failure> {
     let mut said = [0; 256];
@@ -161,6 +167,7 @@ fn hear(channel: BorrowedFd<'_>) -> Result<(), Failure> {
 /// In the new pid 1, from the daemon's credentials down to the guest's.
 fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Result<(), Failure> {
     process::set_dumpable(false).map_err(Failure::at("closing pid 1 to tracing"))?;
+    process::block_signals();
     let [overlay, dev, users, network, groups @ ..] = fds else {
         return Err(Failure::new(
             "receiving the descriptors of a build",

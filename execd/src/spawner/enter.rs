@@ -11,7 +11,9 @@ mod command;
 mod failure;
 mod user;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::build::{drop_rights, join};
 use super::protocol::{CallMessage, Cgroups, ExecMessage};
@@ -28,6 +30,8 @@ pub struct Entrant {
     pub channel: OwnedFd,
     /// Its pid on the host, once known.
     pub command: Option<i32>,
+    /// The first child, which ends once the command is on its way.
+    first: OwnedFd,
     guest_pid: i32,
     terminal: Option<OwnedFd>,
 }
@@ -88,6 +92,17 @@ impl Entrant {
         }
     }
 
+    /// Whether this may be the entrant whose command has just ended, though its pid has not
+    /// been read yet.
+    pub fn is_unknown(&self) -> bool {
+        self.command.is_none()
+    }
+
+    /// Waits for the next word. The first child says the pid or ends, and no guest can stop it.
+    pub fn wait(&self) {
+        wait_readable(self.channel.as_fd(), None);
+    }
+
     fn closed(&mut self) -> News {
         let Some(pid) = self.command.filter(|_| self.guest_pid != 0) else {
             return News::Failed(Failure::new(
@@ -95,6 +110,9 @@ impl Entrant {
                 libc::ESRCH,
             ));
         };
+        // Whoever looks at the sandbox now must not see the first child. It is ours to its
+        // end and out of the guest's sight, so this wait is short.
+        wait_readable(self.first.as_fd(), None);
         match process::pidfd(pid) {
             Ok(pidfd) => News::Running {
                 pid,
@@ -108,13 +126,21 @@ impl Entrant {
 }
 
 fn readable(fd: BorrowedFd<'_>) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut watched = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    poll(&mut watched, Some(&now)).is_ok_and(|n| n > 0)
+    wait_readable(fd, Some(&now))
+}
+
+fn wait_readable(fd: BorrowedFd<'_>, limit: Option<&Timespec>) -> bool {
+    let mut watched = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    loop {
+        match poll(&mut watched, limit) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other.is_ok_and(|n| n > 0),
+        }
+    }
 }
 
 fn say(channel: BorrowedFd<'_>, what: u8, number: i32, fds: &[BorrowedFd<'_>]) {
@@ -135,7 +161,7 @@ fn say_failed(channel: BorrowedFd<'_>, failure: &Failure) {
 /// Starts a command. Descriptors: pidfd of init, cgroups, then stdio where no terminal.
 pub fn exec(message: &ExecMessage, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
     enter(message.cgroups, fds, |channel, rest| {
-        command::run(message, &rest, channel, filter)
+        command::run(message, rest, channel, filter)
     })
 }
 
@@ -144,25 +170,39 @@ pub fn exec(message: &ExecMessage, fds: Vec<OwnedFd>, filter: &Filter) -> Result
 pub fn call(message: CallMessage, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
     enter(message.cgroups, fds, |channel, mut rest| {
         if rest.is_empty() {
-            return Failure::new("receiving the descriptors of a call", libc::EBADMSG);
+            let failure = Failure::new("receiving the descriptors of a call", libc::EBADMSG);
+            fail(channel, &failure);
         }
         if let Err(failure) = drop_rights(filter) {
-            return failure;
+            fail(channel, &failure);
         }
         let answers = rest.remove(0);
         say(channel, INSIDE, std::process::id() as i32, &[]);
-        let _ = rustix::net::shutdown(channel, rustix::net::Shutdown::Both);
+        // Closes this process's end only: its parent may still have to say the pid.
+        if let Err(error) = process::move_to(answers.as_fd(), channel.as_raw_fd()) {
+            fail(
+                channel,
+                &Failure::at("closing the channel of a call")(error),
+            );
+        }
         let answer = inside::run(message.call, rest);
         let sent = super::wire::send(answers.as_fd(), 0, &answer, &[]);
         process::exit(i32::from(sent.is_err()))
     })
 }
 
-/// Forks twice into the sandbox and runs `inside` there, which returns only on failure.
+/// Tells a failure and ends this process.
+fn fail(channel: BorrowedFd<'_>, failure: &Failure) -> ! {
+    say_failed(channel, failure);
+    process::exit(127)
+}
+
+/// Forks twice into the sandbox and runs `inside` there. It never returns: it ends by exec
+/// or exit, so that no destructor of this process's past runs there.
 fn enter(
     cgroups: Cgroups,
     mut fds: Vec<OwnedFd>,
-    inside: impl FnOnce(BorrowedFd<'_>, Vec<OwnedFd>) -> Failure,
+    inside: impl FnOnce(BorrowedFd<'_>, Vec<OwnedFd>),
 ) -> Result<Entrant, Failure> {
     if fds.len() <= cgroups.count() {
         return Err(Failure::new(
@@ -179,8 +219,9 @@ fn enter(
     #[allow(unsafe_code)]
     let fork = unsafe { process::fork(0, v2) }.map_err(Failure::at("forking into the cgroup"))?;
     match fork {
-        Fork::Parent { .. } => Ok(Entrant {
+        Fork::Parent { pidfd, .. } => Ok(Entrant {
             channel: ours,
+            first: pidfd,
             command: None,
             guest_pid: 0,
             terminal: None,
@@ -196,9 +237,8 @@ fn enter(
             #[allow(unsafe_code)]
             match unsafe { process::fork_sibling() } {
                 Ok(0) => {
-                    let failure = inside(theirs.as_fd(), rest);
-                    say_failed(theirs.as_fd(), &failure);
-                    process::exit(127);
+                    inside(theirs.as_fd(), rest);
+                    process::exit(127)
                 }
                 Ok(pid) => {
                     say(theirs.as_fd(), PID, pid, &[]);

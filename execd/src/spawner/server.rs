@@ -149,8 +149,8 @@ impl Server {
         }
         if ready[1] {
             drain(children);
-            while let Some((pid, status)) = process::reap() {
-                self.ended(pid, status)?;
+            while let Some(pid) = process::ended_child() {
+                self.ended(pid)?;
             }
         }
         if ready[0] {
@@ -221,23 +221,35 @@ impl Server {
         }
     }
 
-    /// A child has ended: an init, a command, or one that only entered.
-    fn ended(&mut self, pid: i32, status: i32) -> io::Result<()> {
-        if self.inits.remove(&pid).is_some() {
-            return Ok(());
+    /// A child has ended: an init, a command, or one that only entered. It is reaped only
+    /// after what was said of it has been heard, since its pidfd is taken then.
+    fn ended(&mut self, pid: i32) -> io::Result<()> {
+        if !self.running.contains_key(&pid) && !self.inits.contains_key(&pid) {
+            while let Some((id, entrant)) = self.starting.iter().find(|(_, e)| e.is_unknown()) {
+                let id = *id;
+                entrant.wait();
+                self.hear(id)?;
+            }
+            self.hear_out(pid)?;
         }
-        // A command may end before its start was heard of.
-        let early = self
-            .starting
-            .iter()
-            .find(|(_, e)| e.command == Some(pid))
-            .map(|(id, _)| *id);
-        if let Some(id) = early {
-            self.hear(id)?;
-        }
+        let status = process::wait(pid)?;
+        self.inits.remove(&pid);
         match self.running.remove(&pid) {
             Some(id) => self.reply(id, &Reply::Exited { status }, &[]),
             None => Ok(()),
+        }
+    }
+
+    /// Hears everything of an entrant whose command has ended already.
+    fn hear_out(&mut self, pid: i32) -> io::Result<()> {
+        loop {
+            let its = self.starting.iter().find(|(_, e)| e.command == Some(pid));
+            let Some((id, entrant)) = its else {
+                return Ok(());
+            };
+            entrant.wait();
+            let id = *id;
+            self.hear(id)?;
         }
     }
 

@@ -146,12 +146,16 @@ pub fn signal(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     .map(drop)
 }
 
-/// Reaps one ended child: (pid, raw wait status), or none.
-pub fn reap() -> Option<(i32, i32)> {
-    let mut status = 0;
-    // SAFETY: the status is ours.
-    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
-    (pid > 0).then_some((pid, status))
+/// The pid of a child that has ended and was not reaped yet. It stays a zombie, so its pid
+/// stays its own until [`wait`].
+pub fn ended_child() -> Option<i32> {
+    // SAFETY: the structure is ours, and zero where no child has ended.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let found = libc::waitid(libc::P_ALL, 0, &raw mut info, flags);
+        (found == 0 && info.si_pid() > 0).then(|| info.si_pid())
+    }
 }
 
 /// Waits for one child of this process.
@@ -170,13 +174,22 @@ pub fn wait(pid: i32) -> io::Result<i32> {
     }
 }
 
-/// Pid 1 of a sandbox: reaps for ever. Every signal is blocked, so nothing runs in it.
+/// Blocks every signal, so that none runs anything in this process.
+pub fn block_signals() {
+    // SAFETY: a signal set on the stack.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut set);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Pid 1 of a sandbox: reaps for ever. All signals are blocked already.
 pub fn reap_for_ever() -> ! {
     // SAFETY: a signal set on the stack; the loop never returns.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut set);
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         loop {
             while libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) > 0 {}
             let mut got = 0;
@@ -343,15 +356,19 @@ pub fn set_filesystem_ids(id: u32) {
     }
 }
 
-/// Takes over a descriptor by its number and sets it to close on exec.
-pub fn reopened(number: i32) -> io::Result<OwnedFd> {
-    // SAFETY: the caller has just placed a descriptor at this number and owns it.
+/// Closes every descriptor but stdio and this one, which closes on exec.
+pub fn close_all_but(kept: BorrowedFd<'_>) -> io::Result<()> {
+    let number = kept.as_raw_fd() as u32;
+    // SAFETY: integers; the caller gives up all other descriptors.
     unsafe {
         check(i64::from(libc::fcntl(
-            number,
+            number as i32,
             libc::F_SETFD,
             libc::FD_CLOEXEC,
         )))?;
-        Ok(OwnedFd::from_raw_fd(number))
+        if number > 3 {
+            check(libc::syscall(libc::SYS_close_range, 3, number - 1, 0))?;
+        }
     }
+    close_from(number + 1)
 }

@@ -222,8 +222,12 @@ impl Extensions {
             link: link.unwrap_or_default(),
             kind,
             mode: or_blank(header.mode().map(u64::from), &old.mode)? as u32 & 0o7777,
-            uid: self.uid.map_or_else(|| or_blank(header.uid(), &old.uid), Ok)?,
-            gid: self.gid.map_or_else(|| or_blank(header.gid(), &old.gid), Ok)?,
+            uid: self
+                .uid
+                .map_or_else(|| or_blank(header.uid(), &old.uid), Ok)?,
+            gid: self
+                .gid
+                .map_or_else(|| or_blank(header.gid(), &old.gid), Ok)?,
             mtime: match self.mtime {
                 Some(time) => time,
                 None => {
@@ -239,7 +243,11 @@ impl Extensions {
 
 /// A number of a header; writers leave out those that they do not know.
 fn or_blank(number: io::Result<u64>, field: &[u8]) -> io::Result<u64> {
-    if field.iter().all(|byte| matches!(byte, 0 | b' ')) { Ok(0) } else { number }
+    if field.iter().all(|byte| matches!(byte, 0 | b' ')) {
+        Ok(0)
+    } else {
+        number
+    }
 }
 
 struct Record<'a> {

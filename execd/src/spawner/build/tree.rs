@@ -4,7 +4,9 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
+
+use crate::sandbox::device::set_fixed_times;
 
 use crate::spawner::enter::Failure;
 use crate::spawner::protocol::BuildSpec;
@@ -88,6 +90,9 @@ pub(super) fn mount_all(
     process::set_filesystem_ids(0);
     own?;
     attach(c"mqueue", quiet, "dev/mqueue", |_| Ok(()))?;
+    for path in ["dev/pts", "dev/shm", "dev/mqueue"] {
+        settle(path, spec.base)?;
+    }
     attach(c"sysfs", quiet | RDONLY, "sys", |_| Ok(()))?;
     for path in HIDDEN_IN_SYS {
         hide(path, masks)?;
@@ -121,6 +126,16 @@ fn attach(
     configure(&fs).map_err(fail)?;
     let mounted = fs.mount(attributes).map_err(fail)?;
     mount::attach(mounted.as_fd(), target.as_fd()).map_err(fail)
+}
+
+/// Gives the root of a fresh mount to the guest's root, as in any container, and takes the
+/// time of this generation off it: a sandbox shows nothing in which it differs from another.
+fn settle(path: &str, base: u32) -> Result<(), Failure> {
+    let root = directory(path)?;
+    let owner = (Uid::from_raw(base), Gid::from_raw(base));
+    rustix::fs::chownat(&root, "", Some(owner.0), Some(owner.1), AtFlags::EMPTY_PATH)
+        .and_then(|()| set_fixed_times(root.as_fd(), "", AtFlags::EMPTY_PATH))
+        .map_err(|error| Failure::of(format!("settling /{path}"), error.into()))
 }
 
 /// Opens a directory of the sandbox without following any link: an image may have put one

@@ -3,9 +3,10 @@
 use std::convert::Infallible;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::{Failure, INSIDE, say, say_failed, user};
+use super::{Failure, INSIDE, fail, say, user};
 use crate::spawner::build::drop_rights;
 use crate::spawner::protocol::ExecMessage;
 use crate::sys::{process, seccomp::Filter, terminal};
@@ -13,18 +14,17 @@ use crate::sys::{process, seccomp::Filter, terminal};
 /// Where shells look when PATH is not set.
 const DEFAULT_PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Where the channel lies while all other descriptors are closed.
-const CHANNEL: i32 = 3;
-
-/// Runs the command in place of this process; returns only the reason why it could not.
+/// Runs the command in place of this process, or tells why it could not.
 pub(super) fn run(
     message: &ExecMessage,
-    stdio: &[OwnedFd],
+    stdio: Vec<OwnedFd>,
     channel: BorrowedFd<'_>,
     filter: &Filter,
-) -> Failure {
-    let Err(failure) = prepare(message, stdio, channel, filter);
-    failure
+) -> ! {
+    // Closed by number below; a destructor would close another's.
+    let stdio = ManuallyDrop::new(stdio);
+    let Err(failure) = prepare(message, &stdio, channel, filter);
+    fail(channel, &failure)
 }
 
 fn prepare(
@@ -55,14 +55,9 @@ fn prepare(
     drop(master);
     let argv = strings(&message.argv)?;
     let env = strings(&environment(&message.env, &user))?;
-    let channel = keep_only(channel)?;
-    // The caller's end of the channel is closed by now: what fails from here on is said here.
-    let failure = match last_steps(message, &user, filter) {
-        Ok(()) => launch(&argv, &env),
-        Err(failure) => failure,
-    };
-    say_failed(channel.as_fd(), &failure);
-    process::exit(127)
+    process::close_all_but(channel).map_err(Failure::at("closing descriptors"))?;
+    last_steps(message, &user, filter)?;
+    Err(launch(&argv, &env))
 }
 
 fn last_steps(message: &ExecMessage, user: &user::User, filter: &Filter) -> Result<(), Failure> {
@@ -81,16 +76,6 @@ fn last_steps(message: &ExecMessage, user: &user::User, filter: &Filter) -> Resu
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(message.umask));
     process::default_signals();
     Ok(())
-}
-
-/// Closes everything but stdio and the channel, which exec closes.
-fn keep_only(channel: BorrowedFd<'_>) -> Result<OwnedFd, Failure> {
-    let fail = Failure::at("closing descriptors");
-    if channel.as_raw_fd() != CHANNEL {
-        process::move_to(channel, CHANNEL).map_err(&fail)?;
-    }
-    process::close_from(CHANNEL as u32 + 1).map_err(&fail)?;
-    process::reopened(CHANNEL).map_err(&fail)
 }
 
 fn own_terminal(rows: u16, columns: u16, uid: u32) -> Result<OwnedFd, Failure> {
