@@ -12,6 +12,7 @@ use rustix::fs::FlockOperation;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_stream::wrappers::UnixListenerStream;
+use tracing_subscriber::EnvFilter;
 
 use crate::cgroup::Hierarchy;
 use crate::rpc::Service;
@@ -23,7 +24,9 @@ use crate::store::Store;
 /// Serves until a signal, or until its spawner is gone. At once done where another daemon
 /// serves this directory.
 pub fn run(state: &Path) -> anyhow::Result<()> {
+    let level = EnvFilter::try_from_env("INNKEEPER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
+        .with_env_filter(level)
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .init();

@@ -8,6 +8,7 @@ pub mod upper;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 use innkeeper_reset::observe::Programs;
 use thiserror::Error;
@@ -129,11 +130,18 @@ impl Machine {
     /// [`BuildError`]; nothing of the sandbox is left then.
     pub async fn build(&self, plan: Plan) -> Result<Sandbox, BuildError> {
         let name = format!("{}.{}", plan.slot, plan.generation);
+        let began = Instant::now();
         let kit = self.take_kit().await?;
+        let outfitted = began.elapsed();
         let base = kit.base;
         let mut made = None;
         let built = match self.assemble_mounts(&plan, &name, &kit, &mut made) {
-            Ok(()) => self.start(&plan, &kit, made.as_ref()).await,
+            Ok(()) => {
+                let mounted = began.elapsed();
+                let started = self.start(&plan, &kit, made.as_ref()).await;
+                tracing::debug!(name, ?outfitted, ?mounted, started = ?began.elapsed(), "built");
+                started
+            }
             Err(error) => Err(error),
         };
         match (built, made) {

@@ -21,6 +21,11 @@ use crate::wait;
 /// Differences that a report names.
 const NAMED: usize = 20;
 
+/// Logs when each step begins, at debug level: where a reset spends its time.
+fn begin(step: &'static str, slot: &str) {
+    tracing::debug!(slot, step, "reset");
+}
+
 /// One slot on its way from a returned (or blank) to a verified sandbox.
 pub(super) struct SlotGround {
     pub(super) runtime: Handle,
@@ -59,6 +64,7 @@ fn left(by: Instant) -> std::time::Duration {
 
 impl Ground for SlotGround {
     fn fence(&mut self, _by: Instant) -> Result<(), Fault> {
+        begin("fence", &self.slot);
         if let Some(old) = &self.old {
             old.live.fenced().cancel();
         }
@@ -66,6 +72,7 @@ impl Ground for SlotGround {
     }
 
     fn kill(&mut self, _by: Instant) -> Result<(), Fault> {
+        begin("kill", &self.slot);
         self.old
             .as_ref()
             .map_or(Ok(()), |old| wait::kill(&old.live))
@@ -73,6 +80,7 @@ impl Ground for SlotGround {
     }
 
     fn await_empty(&mut self, by: Instant) -> Result<(), Fault> {
+        begin("await_empty", &self.slot);
         let Some(old) = &self.old else { return Ok(()) };
         self.runtime
             .block_on(wait::empty(&old.live, left(by)))
@@ -80,12 +88,14 @@ impl Ground for SlotGround {
     }
 
     fn drop_namespaces(&mut self, _by: Instant) -> Result<(), Fault> {
+        begin("drop", &self.slot);
         // The namespaces went with pid 1; what keeps descriptors of them goes with the upper.
         self.services.clear();
         Ok(())
     }
 
     fn discard_upper(&mut self, _by: Instant) -> Result<(), Fault> {
+        begin("discard", &self.slot);
         if let Some(old) = self.old.take() {
             let _runtime = self.runtime.enter();
             self.machine.dispose(old);
@@ -94,6 +104,7 @@ impl Ground for SlotGround {
     }
 
     fn build(&mut self, by: Instant) -> Result<(), Fault> {
+        begin("build", &self.slot);
         let template = &self.template;
         let plan = Plan {
             slot: self.slot.clone(),
@@ -116,6 +127,7 @@ impl Ground for SlotGround {
     }
 
     fn observe_files(&mut self, depth: Depth, by: Instant) -> Result<FilesReport, Fault> {
+        begin("files", &self.slot);
         let sandbox = self.built()?;
         let tree = &self.template.tree;
         let within = |base: u32| Options {
@@ -138,6 +150,7 @@ impl Ground for SlotGround {
     }
 
     fn start_services(&mut self, by: Instant) -> Result<(), Fault> {
+        begin("services", &self.slot);
         let started = self.runtime.block_on(template::start(
             &self.machine,
             &self.template.spec,
@@ -149,6 +162,7 @@ impl Ground for SlotGround {
     }
 
     fn observe(&mut self, by: Instant) -> Result<Surroundings, Fault> {
+        begin("observe", &self.slot);
         let sandbox = self.built()?;
         let lowers = template::proven_lowers(&self.template, sandbox).map_err(Fault)?;
         let looking = template::surroundings(
