@@ -241,3 +241,6 @@ impl Manager for Service {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests;

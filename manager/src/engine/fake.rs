@@ -2,7 +2,7 @@
 //! get lost, steps fail.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use innkeeper_proto::v1;
 use innkeeper_proto::v1::execd_client::ExecdClient;
@@ -13,7 +13,7 @@ use crate::provider::{Daemon, Error, ErrorKind, Provider};
 
 /// A call of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Op {
+pub(crate) enum Op {
     Create,
     Specialise,
     Health,
@@ -23,7 +23,7 @@ pub(super) enum Op {
 
 /// What goes wrong with the next such call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// It is not done, and says so.
     Refused,
     /// It is done, and the answer is lost.
@@ -42,13 +42,14 @@ struct World {
 }
 
 #[derive(Debug)]
-pub(super) struct Fake {
+pub(crate) struct Fake {
     world: Mutex<World>,
     daemon: watch::Sender<Daemon>,
+    data: OnceLock<ExecdClient<Channel>>,
 }
 
 impl Fake {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let daemon = Daemon {
             boot_id: "boot-1".to_owned(),
             strategy: "layered".to_owned(),
@@ -57,6 +58,7 @@ impl Fake {
         Arc::new(Self {
             world: Mutex::default(),
             daemon: watch::Sender::new(daemon),
+            data: OnceLock::new(),
         })
     }
 
@@ -64,43 +66,48 @@ impl Fake {
         self.world.lock().unwrap()
     }
 
+    /// Where commands and files go.
+    pub(crate) fn connect(&self, data: ExecdClient<Channel>) {
+        self.data.set(data).unwrap();
+    }
+
     /// Lets the next calls of this kind go wrong, one each.
-    pub(super) fn fail(&self, op: Op, faults: impl IntoIterator<Item = Fault>) {
+    pub(crate) fn fail(&self, op: Op, faults: impl IntoIterator<Item = Fault>) {
         self.world().faults.entry(op).or_default().extend(faults);
     }
 
     /// Makes calls of this kind wait until [`Fake::release`].
-    pub(super) fn hold(&self, op: Op) {
+    pub(crate) fn hold(&self, op: Op) {
         self.world().held.insert(op, Arc::new(Semaphore::new(0)));
     }
 
-    pub(super) fn release(&self, op: Op) {
+    pub(crate) fn release(&self, op: Op) {
         if let Some(held) = self.world().held.remove(&op) {
             held.close();
         }
     }
 
     /// How often calls of this kind were made.
-    pub(super) fn calls(&self, op: Op) -> usize {
+    pub(crate) fn calls(&self, op: Op) -> usize {
         self.world().calls.get(&op).copied().unwrap_or(0)
     }
 
-    pub(super) fn slots(&self) -> Vec<String> {
+    pub(crate) fn slots(&self) -> Vec<String> {
         self.world().slots.keys().cloned().collect()
     }
 
     /// How often prepare ran, over all templates.
-    pub(super) fn prepared(&self) -> usize {
+    pub(crate) fn prepared(&self) -> usize {
         self.world().prepared.values().sum()
     }
 
     /// Adds a slot that no manager asked for.
-    pub(super) fn stray(&self, slot: &str) {
+    pub(crate) fn stray(&self, slot: &str) {
         self.world().slots.insert(slot.to_owned(), (0, None));
     }
 
     /// The daemon ends, and another starts.
-    pub(super) fn restart(&self) {
+    pub(crate) fn restart(&self) {
         self.world().slots.clear();
         self.daemon.send_modify(|daemon| daemon.boot_id.push('x'));
     }
@@ -272,7 +279,7 @@ impl Provider for Fake {
     }
 
     fn data(&self, _slot: &str) -> Result<ExecdClient<Channel>, Error> {
-        Err(refused())
+        self.data.get().cloned().ok_or_else(refused)
     }
 
     async fn stop(&self) -> Result<(), Error> {

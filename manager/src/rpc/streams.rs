@@ -45,12 +45,25 @@ opening!(
 /// A client's messages on their way to execd.
 ///
 /// A stream that breaks must not look like one that ended, or half a file would be stored as a
-/// whole one. So on an error this says so on `broken` and never ends; the call is then dropped,
-/// which resets it.
+/// whole one. On an error this says so and never ends; the call is then dropped, which resets
+/// it. An end is not believed at once either: tonic shows a request that its client cancelled as
+/// one that ended. So an end is reported too, and passed on when the call's own task says that
+/// it is still there ([`confirm`]).
 pub(super) struct Upstream<T> {
     first: Option<T>,
     rest: Streaming<T>,
-    broken: Option<oneshot::Sender<Status>>,
+    news: Option<oneshot::Sender<News>>,
+    /// Resolves when an end may be passed on.
+    end: Option<oneshot::Receiver<()>>,
+    /// End when nobody listens for news any more. A command's stream must, since its sending half
+    /// would keep the call open at execd; a file's must not, as it would be stored.
+    ends_with_call: bool,
+}
+
+/// What became of an upstream, told once.
+enum News {
+    Broke(Status),
+    Ended(oneshot::Sender<()>),
 }
 
 impl<T: Unpin> tokio_stream::Stream for Upstream<T> {
@@ -60,33 +73,62 @@ impl<T: Unpin> tokio_stream::Stream for Upstream<T> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
-        if self.broken.is_none() {
-            return Poll::Pending;
-        }
-        match ready!(Pin::new(&mut self.rest).poll_next(context)) {
-            Some(Ok(message)) => Poll::Ready(Some(message)),
-            None => Poll::Ready(None),
-            Some(Err(status)) => {
-                if let Some(broken) = self.broken.take() {
-                    // Fails only where the call is dropped already.
-                    let _ = broken.send(status);
-                }
-                Poll::Pending
+        if self.end.is_none() {
+            let Some(mut news) = self.news.take() else {
+                return Poll::Pending;
+            };
+            if self.ends_with_call && news.poll_closed(context).is_ready() {
+                return Poll::Ready(None);
             }
+            // Fails only where the call is dropped already; so below.
+            let _ = match Pin::new(&mut self.rest).poll_next(context) {
+                Poll::Ready(Some(Ok(message))) => {
+                    self.news = Some(news);
+                    return Poll::Ready(Some(message));
+                }
+                Poll::Pending => {
+                    self.news = Some(news);
+                    return Poll::Pending;
+                }
+                Poll::Ready(Some(Err(status))) => {
+                    let _ = news.send(News::Broke(status));
+                    return Poll::Pending;
+                }
+                Poll::Ready(None) => {
+                    let (go, end) = oneshot::channel();
+                    self.end = Some(end);
+                    news.send(News::Ended(go))
+                }
+            };
+        }
+        let Some(end) = self.end.as_mut() else {
+            return Poll::Pending;
+        };
+        match ready!(Pin::new(end).poll(context)) {
+            Ok(()) => Poll::Ready(None),
+            Err(_) => Poll::Pending,
         }
     }
 }
 
-/// Resolves when an upstream broke; never when it ended well.
-async fn broke(broken: &mut oneshot::Receiver<Status>) -> Status {
-    // It may be asked again after it ended well, and must not be polled then.
-    if broken.is_terminated() {
-        return std::future::pending().await;
+/// Lets an upstream end if the call is still there. The server looks for a reset whenever the
+/// call's future has to wait, and drops it then; so waiting once is enough to know.
+async fn confirm(go: oneshot::Sender<()>) {
+    tokio::task::yield_now().await;
+    // Fails only where execd has answered without waiting for the end.
+    let _ = go.send(());
+}
+
+/// The next news of an upstream; never where there is none to come.
+async fn next(news: &mut Option<oneshot::Receiver<News>>) -> News {
+    if let Some(receiver) = news {
+        let told = receiver.await;
+        *news = None;
+        if let Ok(told) = told {
+            return told;
+        }
     }
-    match broken.await {
-        Ok(status) => status,
-        Err(_) => std::future::pending().await,
-    }
+    std::future::pending().await
 }
 
 impl Service {
@@ -94,22 +136,21 @@ impl Service {
     async fn open<T: Targeted + Unpin>(
         &self,
         request: Request<Streaming<T>>,
-    ) -> Result<(Route, Upstream<T>, oneshot::Receiver<Status>), Status> {
+    ) -> Result<(Route, Upstream<T>, oneshot::Receiver<News>), Status> {
         let tenant = tenant(&request)?;
         let mut rest = request.into_inner();
         let first = rest.message().await?;
         let mut first = first.ok_or_else(|| wrong("the stream has no message"))?;
         let route = self.direct(&tenant, first.target())?;
-        let (broken, breaks) = oneshot::channel();
-        Ok((
-            route,
-            Upstream {
-                first: Some(first),
-                rest,
-                broken: Some(broken),
-            },
-            breaks,
-        ))
+        let (sender, news) = oneshot::channel();
+        let upstream = Upstream {
+            first: Some(first),
+            rest,
+            news: Some(sender),
+            end: None,
+            ends_with_call: false,
+        };
+        Ok((route, upstream, news))
     }
 
     /// Passes a call up that streams and has one reply.
@@ -122,11 +163,18 @@ impl Service {
         T: Targeted + Unpin,
         F: Future<Output = Result<Response<R>, Status>> + Send,
     {
-        let (route, upstream, mut breaks) = self.open(request).await?;
-        let reply = send(self.execd(&route)?, upstream);
-        tokio::select! {
-            reply = while_leased(&route, reply) => Ok(Response::new(reply?.into_inner())),
-            broken = broke(&mut breaks) => Err(broken),
+        let (route, upstream, news) = self.open(request).await?;
+        let mut news = Some(news);
+        let reply = while_leased(&route, send(self.execd(&route)?, upstream));
+        tokio::pin!(reply);
+        loop {
+            tokio::select! {
+                reply = &mut reply => return Ok(Response::new(reply?.into_inner())),
+                told = next(&mut news) => match told {
+                    News::Broke(status) => return Err(status),
+                    News::Ended(go) => confirm(go).await,
+                },
+            }
         }
     }
 
@@ -154,14 +202,11 @@ impl Service {
         &self,
         request: Request<Streaming<v1::ExecRequest>>,
     ) -> Result<Response<Stream<v1::ExecReply>>, Status> {
-        let (route, upstream, breaks) = self.open(request).await?;
+        let (route, mut upstream, news) = self.open(request).await?;
+        upstream.ends_with_call = true;
         let mut execd = self.execd(&route)?;
         let reply = while_leased(&route, execd.exec(upstream)).await?;
-        Ok(Response::new(relay(
-            route,
-            reply.into_inner(),
-            Some(breaks),
-        )))
+        Ok(Response::new(relay(route, reply.into_inner(), Some(news))))
     }
 }
 
@@ -170,7 +215,7 @@ impl Service {
 fn relay<R: Send + 'static>(
     route: Route,
     mut downstream: Streaming<R>,
-    mut breaks: Option<oneshot::Receiver<Status>>,
+    mut news: Option<oneshot::Receiver<News>>,
 ) -> Stream<R> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
@@ -182,12 +227,14 @@ fn relay<R: Send + 'static>(
                     Err(error) => Err(explain(&route, error).await),
                 },
                 () = route.call.over() => Err(over(&route)),
-                broken = async {
-                    match breaks.as_mut() {
-                        Some(breaks) => broke(breaks).await,
-                        None => std::future::pending().await,
+                told = next(&mut news) => match told {
+                    News::Broke(status) => Err(status),
+                    // A command is no file: the client's going ends it in any case.
+                    News::Ended(go) => {
+                        let _ = go.send(());
+                        continue;
                     }
-                } => Err(broken),
+                },
                 () = sender.closed() => return,
             };
             let last = item.is_err();
