@@ -101,11 +101,13 @@ impl<T: Unpin> tokio_stream::Stream for Upstream<T> {
                 }
             };
         }
+        let ends = self.ends_with_call;
         let Some(end) = self.end.as_mut() else {
             return Poll::Pending;
         };
         match ready!(Pin::new(end).poll(context)) {
             Ok(()) => Poll::Ready(None),
+            Err(_) if ends => Poll::Ready(None),
             Err(_) => Poll::Pending,
         }
     }
