@@ -12,9 +12,11 @@ use rustix::fs::FlockOperation;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_stream::wrappers::UnixListenerStream;
+use tonic::service::interceptor::InterceptedService;
 use tracing_subscriber::EnvFilter;
 
 use crate::cgroup::Hierarchy;
+use crate::orphan::Orphan;
 use crate::rpc::Service;
 use crate::sandbox::{Machine, device::Devices};
 use crate::slots::Slots;
@@ -85,6 +87,7 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
         host_network: File::open("/proc/self/ns/net")?.into(),
         programs: Programs::default(),
         boot_id: boot_id()?,
+        platform: platform()?,
     });
     let slots = Arc::new(Slots::new(Arc::clone(&machine)));
     let path = home.join("execd.sock");
@@ -94,10 +97,17 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
     let janitor = tokio::spawn(empty_trash(Arc::clone(&machine)));
     let here = Arc::clone(&machine);
     let outfitter = tokio::spawn(async move { here.keep_kits_ready().await });
-    let service = ExecdServer::new(Service::new(Arc::clone(&slots), home.to_owned()))
+    let orphan = Orphan::from_env();
+    let service = Service::new(Arc::clone(&slots), home.to_owned(), orphan.clone());
+    let service = ExecdServer::new(service)
         .max_decoding_message_size(limits::MESSAGE)
         .max_encoding_message_size(limits::MESSAGE);
-    let end = until_told_or_lost(machine.spawner.clone());
+    let caller = orphan.clone();
+    let service = InterceptedService::new(service, move |request| {
+        caller.heard();
+        Ok::<tonic::Request<()>, tonic::Status>(request)
+    });
+    let end = until_told_or_lost(machine.spawner.clone(), orphan);
     let server = tonic::transport::Server::builder()
         .max_concurrent_streams(Some(100_000))
         .initial_stream_window_size(Some(1 << 20))
@@ -130,7 +140,7 @@ fn listen(home: &Path, path: &Path) -> anyhow::Result<UnixListener> {
     UnixListener::bind(short).with_context(|| format!("{} cannot be bound", path.display()))
 }
 
-async fn until_told_or_lost(spawner: Spawner) {
+async fn until_told_or_lost(spawner: Spawner, orphan: Orphan) {
     let (Ok(mut term), Ok(mut int)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
@@ -140,6 +150,7 @@ async fn until_told_or_lost(spawner: Spawner) {
     tokio::select! {
         _ = term.recv() => tracing::info!("told to end"),
         _ = int.recv() => tracing::info!("told to end"),
+        () = orphan.abandoned() => tracing::warn!("no manager was heard of for the orphan ttl"),
         () = spawner.lost() => tracing::error!("the spawner has ended; so do all sandboxes"),
     }
 }
@@ -151,6 +162,18 @@ async fn empty_trash(machine: Arc<Machine>) {
         let _ = tokio::task::spawn_blocking(move || here.store.empty_trash()).await;
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     }
+}
+
+/// This build and this kernel. What a fresh sandbox looks like depends on both.
+fn platform() -> anyhow::Result<String> {
+    let program = blake3::Hasher::new()
+        .update_reader(File::open("/proc/self/exe")?)?
+        .finalize();
+    let kernel = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    Ok(format!("execd {} linux {kernel}", &program.to_hex()[..16]))
 }
 
 fn boot_id() -> anyhow::Result<String> {

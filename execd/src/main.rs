@@ -14,6 +14,7 @@ mod exec;
 mod floor;
 mod inside;
 mod live;
+mod orphan;
 mod rpc;
 mod sandbox;
 mod slots;

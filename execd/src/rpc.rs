@@ -12,11 +12,14 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::doctor;
 use crate::exec::{Execs, sessions::Sessions};
+use crate::orphan::Orphan;
 use crate::slots::Slots;
 
 /// The service.
 #[derive(Debug)]
 pub struct Service {
+    /// The daemon's own end.
+    pub orphan: Orphan,
     /// Where sandboxes are.
     pub slots: Arc<Slots>,
     /// Commands, running and ended.
@@ -28,8 +31,9 @@ pub struct Service {
 impl Service {
     /// A service over slots; output that memory does not hold goes to unnamed files in
     /// the directory `spill`.
-    pub fn new(slots: Arc<Slots>, spill: PathBuf) -> Self {
+    pub fn new(slots: Arc<Slots>, spill: PathBuf, orphan: Orphan) -> Self {
         Self {
+            orphan,
             slots,
             execs: Arc::new(Execs::new(spill)),
             sessions: Arc::default(),
@@ -48,6 +52,7 @@ impl Execd for Service {
             rights: "root".to_owned(),
             facts: doctor::facts(machine),
             pid: std::process::id() as i32,
+            platform: machine.platform.clone(),
         }))
     }
 
@@ -89,6 +94,11 @@ impl Execd for Service {
             reason: health.err().unwrap_or_default(),
             boot_id: self.slots.machine().boot_id.clone(),
         }))
+    }
+
+    async fn hold(&self, request: Request<v1::HoldRequest>) -> Result<Response<v1::Empty>, Status> {
+        self.orphan.hold(request.into_inner().until_ms);
+        Ok(Response::new(v1::Empty {}))
     }
 
     async fn reset(

@@ -75,6 +75,8 @@ pub struct Machine {
     pub programs: Programs,
     /// Changes with every start of the daemon.
     pub boot_id: String,
+    /// The daemon's build and the kernel.
+    pub platform: String,
 }
 
 /// What to build.

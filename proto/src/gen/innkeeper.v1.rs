@@ -553,6 +553,16 @@ pub struct HelloReply {
     pub facts: ::prost::alloc::vec::Vec<Fact>,
     #[prost(int32, tag = "6")]
     pub pid: i32,
+    /// Names the daemon's build and the kernel: baselines of another platform say nothing
+    /// here, so it is part of every template key.
+    #[prost(string, tag = "7")]
+    pub platform: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HoldRequest {
+    /// Milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "1")]
+    pub until_ms: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Fact {
@@ -942,6 +952,26 @@ pub mod execd_client {
             req.extensions_mut().insert(GrpcMethod::new("innkeeper.v1.Execd", "Health"));
             self.inner.unary(req, path, codec).await
         }
+        /// The latest deadline of the manager's leases. A daemon that hears of no manager for its
+        /// orphan ttl ends itself, but not before this moment.
+        pub async fn hold(
+            &mut self,
+            request: impl tonic::IntoRequest<super::HoldRequest>,
+        ) -> std::result::Result<tonic::Response<super::Empty>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/innkeeper.v1.Execd/Hold");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("innkeeper.v1.Execd", "Hold"));
+            self.inner.unary(req, path, codec).await
+        }
         pub async fn reset(
             &mut self,
             request: impl tonic::IntoRequest<super::ResetRequest>,
@@ -1269,6 +1299,12 @@ pub mod execd_server {
             &self,
             request: tonic::Request<super::SandboxRef>,
         ) -> std::result::Result<tonic::Response<super::HealthReply>, tonic::Status>;
+        /// The latest deadline of the manager's leases. A daemon that hears of no manager for its
+        /// orphan ttl ends itself, but not before this moment.
+        async fn hold(
+            &self,
+            request: tonic::Request<super::HoldRequest>,
+        ) -> std::result::Result<tonic::Response<super::Empty>, tonic::Status>;
         async fn reset(
             &self,
             request: tonic::Request<super::ResetRequest>,
@@ -1627,6 +1663,49 @@ pub mod execd_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = HealthSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/innkeeper.v1.Execd/Hold" => {
+                    #[allow(non_camel_case_types)]
+                    struct HoldSvc<T: Execd>(pub Arc<T>);
+                    impl<T: Execd> tonic::server::UnaryService<super::HoldRequest>
+                    for HoldSvc<T> {
+                        type Response = super::Empty;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::HoldRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Execd>::hold(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = HoldSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
