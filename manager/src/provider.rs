@@ -81,6 +81,8 @@ pub struct Daemon {
     pub strategy: String,
     /// With whose rights.
     pub rights: String,
+    /// Its build and the kernel.
+    pub platform: String,
 }
 
 /// Makes and removes sandboxes. Every call may be repeated: the same slot (and generation) is the
@@ -119,6 +121,10 @@ pub trait Provider: Debug + Send + Sync + 'static {
     /// A connection for commands and files in a slot, apart from the one that control calls use,
     /// so that a flood of output delays none of them.
     fn data(&self, slot: &str) -> Result<ExecdClient<Channel>, Error>;
+
+    /// Says until when the latest of the leases may live, in milliseconds since the Unix epoch, so
+    /// that a daemon whose manager died does not end under one of them. Told in the background.
+    fn hold(&self, until_ms: u64);
 
     /// Ends the daemon if this provider started it. Its slots must be gone before.
     async fn stop(&self) -> Result<(), Error>;

@@ -89,14 +89,18 @@ pub async fn run(options: Options) -> Result<(), Error> {
 pub async fn run_until(options: Options, stop: CancellationToken) -> Result<(), Error> {
     let options = options.with_config()?;
     options.check()?;
-    let state = StateDir::open(&options.state_dir())?;
-    let state_dir = state.path().to_owned();
+    let addresses = addresses(&options)?;
     let tokens = match &options.token_file {
         Some(path) => auth::Tokens::read(path)?,
         None => auth::Tokens::default(),
     };
     // Everything that can be wrong from outside is tried before a sandbox daemon is started.
-    let listeners = listeners(&options)?;
+    let state = StateDir::open(&options.state_dir())?;
+    let state_dir = state.path().to_owned();
+    let listeners = addresses
+        .iter()
+        .map(Listener::bind)
+        .collect::<Result<Vec<_>, _>>()?;
     let metrics_listener = match &options.metrics {
         Some(address) => {
             let bound = metrics::bind(address).await;
@@ -124,7 +128,8 @@ pub async fn run_until(options: Options, stop: CancellationToken) -> Result<(), 
     serve(listeners, service, tokens, &engine, stop).await
 }
 
-fn listeners(options: &Options) -> Result<Vec<Listener>, Error> {
+/// Where to listen; TCP only with tokens.
+fn addresses(options: &Options) -> Result<Vec<client::Address>, Error> {
     let mut addresses = Vec::new();
     for text in &options.listen {
         let address: client::Address = text
@@ -147,7 +152,7 @@ fn listeners(options: &Options) -> Result<Vec<Listener>, Error> {
                 .to_owned(),
         ));
     }
-    addresses.iter().map(Listener::bind).collect()
+    Ok(addresses)
 }
 
 pub(crate) async fn start_local(

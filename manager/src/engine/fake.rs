@@ -39,6 +39,7 @@ struct World {
     calls: HashMap<Op, usize>,
     prepared: HashMap<String, usize>,
     held: HashMap<Op, Arc<Semaphore>>,
+    held_until: u64,
 }
 
 #[derive(Debug)]
@@ -54,6 +55,7 @@ impl Fake {
             boot_id: "boot-1".to_owned(),
             strategy: "layered".to_owned(),
             rights: "root".to_owned(),
+            platform: "fake".to_owned(),
         };
         Arc::new(Self {
             world: Mutex::default(),
@@ -99,6 +101,11 @@ impl Fake {
     /// How often prepare ran, over all templates.
     pub(crate) fn prepared(&self) -> usize {
         self.world().prepared.values().sum()
+    }
+
+    /// Until when the daemon was asked to stay.
+    pub(crate) fn held_until(&self) -> u64 {
+        self.world().held_until
     }
 
     /// Adds a slot that no manager asked for.
@@ -280,6 +287,10 @@ impl Provider for Fake {
 
     fn data(&self, _slot: &str) -> Result<ExecdClient<Channel>, Error> {
         self.data.get().cloned().ok_or_else(refused)
+    }
+
+    fn hold(&self, until_ms: u64) {
+        self.world().held_until = until_ms;
     }
 
     async fn stop(&self) -> Result<(), Error> {

@@ -90,6 +90,8 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         returning: HashMap::new(),
         resets: HashMap::new(),
         holders: HashMap::new(),
+        embedded,
+        held_until: 0,
         closed: false,
         emptying: Vec::new(),
         stopping: None,

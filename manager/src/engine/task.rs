@@ -143,6 +143,10 @@ pub(super) struct Task {
     pub(super) resets: HashMap<LeaseId, v1::ResetReply>,
     /// Leases granted in this life, by the process that holds them where it is known.
     pub(super) holders: HashMap<LeaseId, Option<i32>>,
+    /// Lives inside a command.
+    pub(super) embedded: bool,
+    /// What the daemon was told of the latest end of a lease.
+    pub(super) held_until: u64,
     /// Takes no more requests.
     pub(super) closed: bool,
     pub(super) emptying: Vec<oneshot::Sender<usize>>,
@@ -298,6 +302,18 @@ impl Task {
             self.feed(Event::Heartbeat(lease));
         }
         self.look_at_holders();
+        self.hold_daemon();
+    }
+
+    /// Tells the daemon until when leases may need it without a manager. Those of a manager inside
+    /// a command end with it.
+    fn hold_daemon(&mut self) {
+        let live = self.pool.leases().filter(|lease| lease.live());
+        let until = live.map(|lease| lease.deadline).max().unwrap_or(0);
+        if until != self.held_until && !self.embedded {
+            self.held_until = until;
+            self.provider.hold(until);
+        }
     }
 
     /// The daemon ended or was started anew: no sandbox of before is left.

@@ -7,7 +7,7 @@ use innkeeper_pool::{
 use super::fake::{Fake, Fault, Op};
 use super::*;
 use crate::template::Template;
-use crate::template::resolve::{ImageFacts, bind};
+use crate::template::resolve::{Ground, ImageFacts, bind};
 
 /// A manager on a state directory that outlives it, over a provider that outlives it too.
 struct World {
@@ -68,10 +68,15 @@ fn request(handle: &Handle, id: &str, prepare: &str, tenant: &str) -> LeaseReque
         digest: "sha256:1".to_owned(),
         ..ImageFacts::default()
     };
-    let resolved = bind(&template, tenant, &image).unwrap();
+    let ground = Ground {
+        tenant: tenant.to_owned(),
+        image,
+        ..Ground::default()
+    };
+    let resolved = bind(&template, &ground).unwrap();
     handle
         .templates()
-        .know(resolved.clone(), &template, &image)
+        .know(resolved.clone(), &template, &ground)
         .unwrap();
     LeaseRequest {
         key: RequestKey {
@@ -79,7 +84,7 @@ fn request(handle: &Handle, id: &str, prepare: &str, tenant: &str) -> LeaseReque
             id: id.to_owned(),
         },
         template: TemplateKey(resolved.spec.key),
-        image: ImageId(image.digest),
+        image: ImageId(ground.image.digest),
         verify: VerifyEvery::default(),
         class: ClassSpec {
             id: ClassId(resolved.class),
@@ -412,6 +417,16 @@ async fn a_lease_ends_by_itself_unless_a_call_runs() {
     assert_eq!(call.call.ended(), None);
     drop(call);
     until(|| expired(3)).await;
+}
+
+#[tokio::test]
+async fn the_daemon_is_held_for_as_long_as_a_lease_may_last() {
+    let world = World::new();
+    let handle = world.start().await;
+    let granted = lease(&handle, "r").await.unwrap();
+    until(|| world.fake.held_until() == granted.lease.deadline).await;
+    give_back(&handle, &granted.lease.id).await;
+    until(|| world.fake.held_until() == 0).await;
 }
 
 #[tokio::test]

@@ -50,7 +50,8 @@ pub struct Local {
     data: Vec<ExecdClient<Channel>>,
     next: AtomicUsize,
     daemon: watch::Receiver<Daemon>,
-    keeper: mpsc::Sender<oneshot::Sender<Result<(), Error>>>,
+    hold: watch::Sender<u64>,
+    keeper: mpsc::Sender<keeper::Stop>,
 }
 
 impl Local {
@@ -61,12 +62,14 @@ impl Local {
         let data = (0..DATA_CHANNELS)
             .map(|_| connect(&socket))
             .collect::<Result<_, _>>()?;
-        let (daemon, keeper) = keeper::start(options, control.clone()).await?;
+        let hold = watch::Sender::new(0);
+        let (daemon, keeper) = keeper::start(options, control.clone(), hold.subscribe()).await?;
         Ok(Self {
             control,
             data,
             next: AtomicUsize::new(0),
             daemon,
+            hold,
             keeper,
         })
     }
@@ -154,6 +157,10 @@ impl Provider for Local {
     fn data(&self, _slot: &str) -> Result<ExecdClient<Channel>, Error> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         Ok(self.data[next % self.data.len()].clone())
+    }
+
+    fn hold(&self, until_ms: u64) {
+        self.hold.send_replace(until_ms);
     }
 
     async fn stop(&self) -> Result<(), Error> {

@@ -85,10 +85,16 @@ impl Service {
             template.image = Some(ask.image.clone());
         }
         let image = resolve::look_up(&template, &self.store)?;
-        let resolved = resolve::bind(&template, tenant, &image)?;
+        let platform = self.engine.provider().daemon().borrow().platform.clone();
+        let ground = resolve::Ground {
+            tenant: tenant.to_owned(),
+            platform,
+            image,
+        };
+        let resolved = resolve::bind(&template, &ground)?;
         self.engine
             .templates()
-            .know(resolved.clone(), &template, &image)?;
+            .know(resolved.clone(), &template, &ground)?;
         Ok(resolved)
     }
 

@@ -12,14 +12,13 @@ use std::sync::{Arc, RwLock};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, failed, replace};
-use crate::template::resolve::{ImageFacts, bind};
+use crate::template::resolve::{Ground, bind};
 use crate::template::{Resolved, Template};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
-    tenant: String,
     template: Template,
-    image: ImageFacts,
+    ground: Ground,
 }
 
 /// All known templates, in memory and on disk.
@@ -49,7 +48,7 @@ impl Templates {
             let bytes = std::fs::read(&path).map_err(failed("reading", &path))?;
             let bound = serde_json::from_slice::<Stored>(&bytes)
                 .ok()
-                .and_then(|s| bind(&s.template, &s.tenant, &s.image).ok());
+                .and_then(|s| bind(&s.template, &s.ground).ok());
             match bound.filter(|resolved| resolved.spec.key == key) {
                 Some(resolved) => drop(known.insert(key.to_owned(), Arc::new(resolved))),
                 None => tracing::warn!(path = %path.display(), "not a template of this version"),
@@ -75,17 +74,15 @@ impl Templates {
         &self,
         resolved: Resolved,
         template: &Template,
-        image: &ImageFacts,
+        ground: &Ground,
     ) -> Result<Arc<Resolved>, Error> {
         let key = resolved.spec.key.clone();
         if let Some(known) = self.get(&key) {
             return Ok(known);
         }
-        let tenant = resolved.spec.tenant.clone();
         let stored = Stored {
-            tenant,
             template: template.clone(),
-            image: image.clone(),
+            ground: ground.clone(),
         };
         let bytes = serde_json::to_vec_pretty(&stored).expect("templates have only string keys");
         replace(&self.dir.join(format!("{key}.json")), &bytes)?;
@@ -102,15 +99,17 @@ mod tests {
     #[test]
     fn templates_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
-        let image = ImageFacts {
-            digest: "sha256:1".into(),
-            ..ImageFacts::default()
+        let ground = Ground {
+            tenant: "default".into(),
+            ..Ground::default()
         };
         let template: Template = "{image: demo, prepare: [[make]]}".parse().unwrap();
-        let resolved = bind(&template, "default", &image).unwrap();
+        let resolved = bind(&template, &ground).unwrap();
         let key = resolved.spec.key.clone();
         let templates = Templates::open(dir.path()).unwrap();
-        templates.know(resolved.clone(), &template, &image).unwrap();
+        templates
+            .know(resolved.clone(), &template, &ground)
+            .unwrap();
 
         std::fs::write(dir.path().join(format!("{}.json", "0".repeat(64))), "{}").unwrap();
         let again = Templates::open(dir.path()).unwrap();

@@ -17,6 +17,7 @@ const VERSION: u32 = 1;
 struct Canonical<'a> {
     version: u32,
     tenant: &'a str,
+    platform: &'a str,
     image: &'a str,
     base_commit: &'a str,
     workdir: &'a str,
@@ -50,11 +51,12 @@ struct CanonicalService<'a> {
 }
 
 /// The key of a resolved template, as 64 hex digits of blake3. `spec.key` is not read.
-pub(super) fn of(spec: &v1::TemplateSpec, template: &Template) -> String {
+pub(super) fn of(spec: &v1::TemplateSpec, template: &Template, platform: &str) -> String {
     let resources = spec.resources.unwrap_or_default();
     let canonical = Canonical {
         version: VERSION,
         tenant: &spec.tenant,
+        platform,
         image: &spec.image_digest,
         base_commit: &spec.base_commit,
         workdir: &spec.workdir,

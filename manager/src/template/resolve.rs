@@ -43,6 +43,17 @@ pub struct ImageFacts {
     pub workdir: String,
 }
 
+/// What a template is bound to. All of it is part of the template key.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ground {
+    /// Whose sandboxes these are.
+    pub tenant: String,
+    /// The build of execd and the kernel: a baseline of another says nothing here.
+    pub platform: String,
+    /// The image.
+    pub image: ImageFacts,
+}
+
 /// Looks up the image of `template` in `store`.
 ///
 /// Reads one small file; nothing is changed.
@@ -62,9 +73,10 @@ pub fn look_up(template: &Template, store: &Store) -> Result<ImageFacts, Error> 
     })
 }
 
-/// Checks `template` and fills it in from `image`, for `tenant`. Every error is the writer's to mend.
-pub fn bind(template: &Template, tenant: &str, image: &ImageFacts) -> Result<Resolved, Error> {
+/// Checks `template` and fills it in. Every error is the writer's to mend.
+pub fn bind(template: &Template, ground: &Ground) -> Result<Resolved, Error> {
     check::check(template)?;
+    let image = &ground.image;
     let resources = &template.resources;
     let mut spec = v1::TemplateSpec {
         key: String::new(),
@@ -104,9 +116,9 @@ pub fn bind(template: &Template, tenant: &str, image: &ImageFacts) -> Result<Res
         network: network(template.network).into(),
         prepare_network: network(template.prepare_network.unwrap_or(template.network)).into(),
         reuse_host_network: template.reuse_host_network,
-        tenant: tenant.to_owned(),
+        tenant: ground.tenant.clone(),
     };
-    spec.key = key::of(&spec, template);
+    spec.key = key::of(&spec, template, &ground.platform);
     Ok(Resolved {
         class: class::name(&spec, template),
         spec,

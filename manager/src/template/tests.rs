@@ -1,22 +1,27 @@
-use super::resolve::{ImageFacts, bind};
+use super::resolve::{Ground, ImageFacts, bind};
 use super::*;
 
-fn image() -> ImageFacts {
-    ImageFacts {
+fn ground(tenant: &str) -> Ground {
+    let image = ImageFacts {
         digest: "sha256:ab".into(),
         layers: vec!["01".into(), "02".into()],
         env: vec!["LANG=C".into(), "A=image".into()],
         user: String::new(),
         workdir: "/testbed".into(),
+    };
+    Ground {
+        tenant: tenant.into(),
+        platform: "here".into(),
+        image,
     }
 }
 
 fn bound(text: &str) -> Resolved {
-    bind(&text.parse().unwrap(), "default", &image()).unwrap()
+    bind(&text.parse().unwrap(), &ground("default")).unwrap()
 }
 
 fn refused(text: &str) -> String {
-    bind(&text.parse().unwrap(), "default", &image())
+    bind(&text.parse().unwrap(), &ground("default"))
         .unwrap_err()
         .to_string()
 }
@@ -114,9 +119,16 @@ fn the_key_covers_what_a_sandbox_is_made_from() {
     ] {
         assert_ne!(bound(other).spec.key, base.spec.key, "{other}");
     }
-    let other_tenant = bind(&Template::default(), "other", &image()).unwrap();
+    let bind = |ground: &Ground| bind(&Template::default(), ground).unwrap();
+    let other_tenant = bind(&ground("other"));
     assert_ne!(other_tenant.spec.key, base.spec.key);
     assert_ne!(other_tenant.class, base.class);
+    let elsewhere = bind(&Ground {
+        platform: "elsewhere".into(),
+        ..ground("default")
+    });
+    assert_ne!(elsewhere.spec.key, base.spec.key);
+    assert_eq!(elsewhere.class, base.class);
 }
 
 #[test]

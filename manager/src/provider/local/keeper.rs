@@ -44,6 +44,8 @@ struct Keeper {
     options: Options,
     control: ExecdClient<Channel>,
     daemon: watch::Sender<Daemon>,
+    /// The latest end of a lease.
+    hold: watch::Receiver<u64>,
 }
 
 /// A daemon that answers.
@@ -60,6 +62,7 @@ struct Running {
 pub(super) async fn start(
     options: Options,
     control: ExecdClient<Channel>,
+    hold: watch::Receiver<u64>,
 ) -> Result<(watch::Receiver<Daemon>, mpsc::Sender<Stop>), Error> {
     let execd = find_execd(options.execd.as_deref());
     let mut keeper = Keeper {
@@ -67,6 +70,7 @@ pub(super) async fn start(
         options,
         control,
         daemon: watch::Sender::default(),
+        hold,
     };
     let running = keeper.make_run().await?;
     let daemon = keeper.daemon.subscribe();
@@ -97,8 +101,23 @@ impl Keeper {
             boot_id: running.hello.boot_id.clone(),
             strategy: running.hello.strategy.clone(),
             rights: running.hello.rights.clone(),
+            platform: running.hello.platform.clone(),
         });
         Ok(running)
+    }
+
+    /// Says how long the daemon is needed at least. Said again at the next change or start.
+    async fn tell_hold(&mut self) {
+        let until_ms = *self.hold.borrow_and_update();
+        let request = v1::HoldRequest { until_ms };
+        if let Err(error) = within(HELLO, self.control.clone().hold(request)).await {
+            tracing::warn!(%error, "execd was not told how long leases last");
+        }
+    }
+
+    /// At least three pings per orphan ttl.
+    fn ping_every(&self) -> Duration {
+        (self.options.orphan_ttl / 3).clamp(LOOK, PING)
     }
 
     async fn launch(&self) -> Result<v1::HelloReply, Error> {
@@ -149,6 +168,8 @@ impl Keeper {
 
     async fn keep(mut self, mut running: Running, mut stops: mpsc::Receiver<Stop>) {
         let mut pause = RESTART;
+        let mut ping = tokio::time::interval(self.ping_every());
+        ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = &mut running.ended => {
@@ -159,9 +180,13 @@ impl Keeper {
                     let Some(next) = self.run_again(&mut pause, &mut stops).await else { return };
                     running = next;
                 }
-                () = tokio::time::sleep(PING) => match self.hello().await {
+                _ = ping.tick() => match self.hello().await {
                     Ok(_) => pause = RESTART,
                     Err(error) => tracing::warn!(%error, "execd was pinged in vain"),
+                },
+                changed = self.hold.changed() => match changed {
+                    Ok(()) => self.tell_hold().await,
+                    Err(_) => return,
                 },
                 stop = stops.recv() => {
                     let Some(stop) = stop else { return };

@@ -207,6 +207,9 @@ impl Execd for Echo {
     async fn destroy_slot(&self, _: Request<v1::SlotRef>) -> Result<Response<v1::Empty>, Status> {
         absent()
     }
+    async fn hold(&self, _: Request<v1::HoldRequest>) -> Result<Response<v1::Empty>, Status> {
+        absent()
+    }
     async fn attach(
         &self,
         _: Request<v1::ExecAttach>,
