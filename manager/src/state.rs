@@ -6,9 +6,9 @@
 //! loses its sandboxes too, and a lease of a sandbox that is gone is worth nothing. What outlives
 //! the machine (which templates there are, their baselines) is flushed as it is written.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::paths;
@@ -103,6 +103,9 @@ impl StateDir {
             .create(&own)
             .map_err(failed("creating", &own))?;
         let path = path.canonicalize().map_err(failed("finding", path))?;
+        // One that stood there before may be open to others, and guests' files will lie in it.
+        std::fs::set_permissions(&path, Permissions::from_mode(0o700))
+            .map_err(failed("closing to others", &path))?;
         let lock_path = paths::manager_dir(&path).join("lock");
         let mut lock = OpenOptions::new()
             .read(true)
@@ -190,6 +193,7 @@ mod tests {
     fn one_manager_per_directory() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
+        std::fs::create_dir(&state).unwrap();
         let held = StateDir::open(&state).unwrap();
         assert_eq!(std::fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
         let refused = StateDir::open(&state).unwrap_err().to_string();

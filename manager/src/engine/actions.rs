@@ -78,11 +78,7 @@ impl Task {
                 slot,
                 leases,
                 cause,
-            } => {
-                let leases: Vec<_> = leases.iter().map(ToString::to_string).collect();
-                let leases = leases.join(" ");
-                tracing::error!(%slot, %leases, %cause, "a deep look found what earlier ones missed");
-            }
+            } => self.doubt(&slot, &leases, &cause),
             Action::Delete { slot, .. } => {
                 let provider = Arc::clone(&self.provider);
                 self.begin(Work::Delete(slot.clone()), async move {

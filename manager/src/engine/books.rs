@@ -1,6 +1,6 @@
 //! What the engine keeps beside the pool's records, and listings of both.
 
-use innkeeper_pool::{ClassId, Lease, LogEvent, PoolRow, Record, SlotId, SlotRow};
+use innkeeper_pool::{ClassId, Kind, Lease, LeaseId, LogEvent, PoolRow, Record, SlotId, SlotRow};
 
 use super::Granted;
 use super::task::Task;
@@ -44,6 +44,32 @@ impl Task {
             .as_ref()
             .and_then(|slot| self.owners.get(slot))
             .cloned()
+    }
+
+    /// Marks the leases that a deep look casts doubt on, the present one aside: each gets an event
+    /// `tainted` with the outcome `doubted`.
+    pub(super) fn doubt(&mut self, slot: &SlotId, leases: &[LeaseId], cause: &str) {
+        let earlier = leases.split_last().map_or(leases, |(_, earlier)| earlier);
+        for id in earlier {
+            tracing::error!(%slot, lease = %id, %cause, "a deep look found what earlier ones missed");
+            let lease = self.pool.lease(id);
+            let event = LogEvent {
+                t: self.clock.now(),
+                kind: Kind::Tainted,
+                slot: Some(slot.clone()),
+                lease: Some(id.clone()),
+                job: lease
+                    .map(|lease| lease.job.clone())
+                    .filter(|job| !job.is_empty()),
+                template: lease.map(|lease| lease.template.clone()),
+                supply: lease.map(|lease| lease.supply),
+                uses: lease.map(|lease| lease.uses),
+                outcome: Some("doubted".to_owned()),
+                cause: Some(cause.to_owned()),
+                ms: None,
+            };
+            self.log_event(&event);
+        }
     }
 
     /// Keeps whose slots these are until their last event is written, when their records are gone.

@@ -290,6 +290,11 @@ impl Task {
 
     fn write_event(&mut self, event: &LogEvent) {
         self.metrics.count(event);
+        self.log_event(event);
+    }
+
+    /// Writes an event that counts nothing.
+    pub(super) fn log_event(&mut self, event: &LogEvent) {
         let tenant = self.tenant_of(event);
         if let Err(error) = self.log.write(event, tenant.as_deref()) {
             tracing::error!(%error, "the event log cannot be written; its lines wait in memory");
