@@ -14,6 +14,7 @@ use innkeeper_reset::observe::Programs;
 use thiserror::Error;
 
 use crate::cgroup::{Group, Hierarchy, Limits};
+use crate::inside::observe::{Inside, Observe};
 use crate::live::{Defaults, Live};
 use crate::spawner::protocol::BuildSpec;
 use crate::spawner::{SpawnError, Spawner};
@@ -113,6 +114,8 @@ pub struct Sandbox {
     /// First host id of the range.
     pub base: u32,
     own_network: bool,
+    /// What its pid 1 saw inside before anything of the guest ran.
+    pub seen_at_birth: Inside,
     /// Kept so that the range's namespace outlives every process of it.
     _users: OwnedFd,
 }
@@ -147,9 +150,9 @@ impl Machine {
             Err(error) => Err(error),
         };
         match (built, made) {
-            (Ok(init), Some(mounts)) => {
+            (Ok((pid, pidfd, seen)), Some(mounts)) => {
                 let group = Arc::clone(&kit.group);
-                let live = Live::new(&name, &plan, &self.boot_id, init, group);
+                let live = Live::new(&name, &plan, &self.boot_id, (pid, pidfd), group);
                 Ok(Sandbox {
                     live: Arc::new(live),
                     overlay: mounts.overlay,
@@ -157,6 +160,7 @@ impl Machine {
                     lowers: mounts.lowers,
                     base,
                     own_network: plan.own_network,
+                    seen_at_birth: seen,
                     _users: kit.users,
                 })
             }
@@ -200,7 +204,7 @@ impl Machine {
         plan: &Plan,
         kit: &kit::Kit,
         mounts: Option<&Mounts>,
-    ) -> Result<(i32, OwnedFd), BuildError> {
+    ) -> Result<(i32, OwnedFd, Inside), BuildError> {
         let mounts = mounts.ok_or(BuildError::Spawn(SpawnError::Lost))?;
         let (cgroups, joined) = kit
             .group
@@ -209,6 +213,10 @@ impl Machine {
         let spec = BuildSpec {
             base: kit.base,
             cgroups,
+            observe: Observe {
+                base: kit.base,
+                own_network: plan.own_network,
+            },
             hostname: HOSTNAME.to_owned(),
             shm_bytes: SHM,
             no_nested_users: true,

@@ -187,6 +187,7 @@ impl Slots {
                 return Err(status);
             }
         };
+        tracing::debug!(slot = slot.name, step = "end", "reset");
         let held = ground.into_held();
         let reply = reset_reply(&template.baseline, &verdict, generation + 1, started);
         match (verdict.is_clean(), held) {

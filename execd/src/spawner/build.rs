@@ -11,6 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::enter::Failure;
 use super::protocol::BuildSpec;
+use super::wire;
+use crate::inside::observe::{self, Inside};
 use crate::sys::process::{self, Fork};
 use crate::sys::{caps, channel, mount, seccomp::Filter};
 
@@ -99,12 +101,12 @@ fn write_at(directory: BorrowedFd<'_>, path: &str, bytes: &[u8]) -> io::Result<(
     Ok(())
 }
 
-/// Builds a sandbox and answers when its pid 1 is confined: (pid, pidfd).
+/// Builds a sandbox and answers when its pid 1 is confined: (pid, pidfd, what it saw).
 pub fn build(
     spec: &BuildSpec,
     fds: &[OwnedFd],
     filter: &Filter,
-) -> Result<(i32, OwnedFd), Failure> {
+) -> Result<(i32, OwnedFd, Inside), Failure> {
     if fds.len() != spec.descriptors() {
         return Err(Failure::new(
             "receiving the descriptors of a build",
@@ -122,9 +124,10 @@ pub fn build(
         Fork::Child => {
             drop(ours);
             match confine(spec, fds, filter) {
-                Ok(()) => settle(theirs.as_fd()),
+                Ok(seen) => settle(theirs.as_fd(), &seen),
                 Err(failure) => {
-                    let _ = channel::send(theirs.as_fd(), &failure.encode(), &[]);
+                    let said: Said = Err(failure);
+                    let _ = wire::send(theirs.as_fd(), 0, &said, &[]);
                     process::exit(1);
                 }
             }
@@ -132,7 +135,7 @@ pub fn build(
         Fork::Parent { pid, pidfd } => {
             drop(theirs);
             match hear(ours.as_fd()) {
-                Ok(()) => Ok((pid, pidfd)),
+                Ok(seen) => Ok((pid, pidfd, seen)),
                 Err(failure) => {
                     let _ = process::signal(pidfd.as_fd(), libc::SIGKILL);
                     let _ = process::wait(pid);
@@ -143,31 +146,35 @@ pub fn build(
     }
 }
 
+/// What the new pid 1 says.
+type Said = Result<Inside, Failure>;
+
 /// The last words of the new pid 1. It is in its final state before it says that it is
-/// ready: an observation may follow at once.
-fn settle(channel: BorrowedFd<'_>) -> ! {
+/// ready: whoever observes it may do so at once.
+fn settle(channel: BorrowedFd<'_>, seen: &Inside) -> ! {
     let _ = process::move_to(channel, 0);
     let _ = process::close_from(1);
-    let _ = channel::send(rustix::stdio::stdin(), b"+", &[]);
+    let said: Result<&Inside, Failure> = Ok(seen);
+    let _ = wire::send(rustix::stdio::stdin(), 0, &said, &[]);
     let _ = process::close_from(0);
-    process::reap_for_ever()
+    process::sleep_for_ever()
 }
 
-/// Reads what the new pid 1 says: `+`, or a failure.
-fn hear(channel: BorrowedFd<'_>) -> Result<(), Failure> {
-    let mut said = [0; 256];
-    match channel::receive(channel, &mut said) {
-        Ok((0, _)) => Err(Failure::new("building a sandbox", 0)),
-        Ok((1, _)) if said[0] == b'+' => Ok(()),
-        Ok((n, _)) => Err(Failure::decode(&said[..n])),
+/// Reads what the new pid 1 says.
+fn hear(channel: BorrowedFd<'_>) -> Said {
+    match wire::receive::<Said>(channel) {
+        Ok(Some((_, said, _))) => said,
+        Ok(None) => Err(Failure::new("building a sandbox: its pid 1 has ended", 0)),
         Err(error) => Err(Failure::at("building a sandbox")(error)),
     }
 }
 
 /// In the new pid 1, from the daemon's credentials down to the guest's.
-fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Result<(), Failure> {
+fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Said {
     process::set_dumpable(false).map_err(Failure::at("closing pid 1 to tracing"))?;
-    process::block_signals();
+    // What started the daemon may have ignored some, as shells do for what they run behind them.
+    process::default_signals();
+    process::become_deaf();
     let [overlay, dev, users, network, groups @ ..] = fds else {
         return Err(Failure::new(
             "receiving the descriptors of a build",
@@ -190,7 +197,10 @@ fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Result<(), Fai
         write_at(rustix::fs::CWD, "/proc/sys/user/max_user_namespaces", b"0")
             .map_err(Failure::at("closing nested user namespaces"))?;
     }
-    drop_rights(filter)
+    drop_rights(filter)?;
+    // Nothing of the guest has run here: what this process sees is what the kernel made.
+    observe::look(spec.observe)
+        .map_err(|e| Failure::of("observing".to_owned(), std::io::Error::other(e)))
 }
 
 /// Joins the v1 cgroups: "0" into `tasks` moves the calling thread alone, which takes no

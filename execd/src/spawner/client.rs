@@ -142,7 +142,7 @@ impl Spawner {
         Ok(fds)
     }
 
-    /// Builds a sandbox: init's pid on the host and its pidfd. Not cancel safe: a caller
+    /// Builds a sandbox: init's pid on the host, its pidfd, and what it saw inside. Not cancel safe: a caller
     /// that goes away must kill the sandbox's cgroup.
     ///
     /// # Errors
@@ -151,10 +151,10 @@ impl Spawner {
         &self,
         spec: BuildSpec,
         fds: &[BorrowedFd<'_>],
-    ) -> Result<(i32, OwnedFd), SpawnError> {
+    ) -> Result<(i32, OwnedFd, inside::observe::Inside), SpawnError> {
         let (reply, mut fds, _) = self.ask(&Request::Build(spec), fds).await?;
         match (reply, fds.pop()) {
-            (Reply::Built { pid }, Some(pidfd)) => Ok((pid, pidfd)),
+            (Reply::Built { pid, seen }, Some(pidfd)) => Ok((pid, pidfd, *seen)),
             _ => Err(unexpected("building a sandbox")),
         }
     }

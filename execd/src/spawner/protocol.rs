@@ -27,8 +27,12 @@ pub enum Request {
 pub enum Reply {
     /// The answer to `Kit`.
     Kit,
-    /// The answer to `Build`, with init's pidfd. `pid` is init's, as the host sees it.
-    Built { pid: i32 },
+    /// The answer to `Build`, with init's pidfd. `pid` is init's, as the host sees it; `seen`
+    /// is what it saw of its sandbox before anything of the guest ran there.
+    Built {
+        pid: i32,
+        seen: Box<inside::observe::Inside>,
+    },
     /// A command runs, with its pidfd and, where it has a terminal, the master end.
     /// `guest_pid` is its pid as the guest sees it.
     Running { guest_pid: i32 },
@@ -59,6 +63,8 @@ pub struct BuildSpec {
     pub base: u32,
     /// Cgroups to join.
     pub cgroups: Cgroups,
+    /// How the sandbox is to be observed.
+    pub observe: inside::observe::Observe,
     /// Name of the host, as the guest sees it.
     pub hostname: String,
     /// Bytes of `/dev/shm`.

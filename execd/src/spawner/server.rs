@@ -40,9 +40,11 @@ pub fn start() -> io::Result<()> {
     run(socket)
 }
 
-/// Limits and priority that sandboxes inherit: the same from whatever shell the daemon was
+/// Signals, limits and priority that sandboxes inherit: the same from whatever shell the daemon was
 /// started, since two sandboxes of one template must not differ by it.
 fn settle() -> io::Result<()> {
+    // What a shell or nohup had ignored would be ignored in every pid 1.
+    process::default_signals();
     process::limit(libc::RLIMIT_CORE, 0)?;
     process::limit(libc::RLIMIT_NOFILE, OPEN_FILES)?;
     // May fail without rights over priorities; then the observation says so.
@@ -167,12 +169,20 @@ impl Server {
             Request::Kit { base } => {
                 build::kit(self.proc.as_fd(), base).map(|fds| (Reply::Kit, fds))
             }
-            Request::Build(spec) => build::build(&spec, &fds, &self.filter).map(|(pid, pidfd)| {
-                if let Ok(kept) = pidfd.try_clone() {
-                    self.inits.insert(pid, kept);
-                }
-                (Reply::Built { pid }, vec![pidfd])
-            }),
+            Request::Build(spec) => {
+                build::build(&spec, &fds, &self.filter).map(|(pid, pidfd, seen)| {
+                    if let Ok(kept) = pidfd.try_clone() {
+                        self.inits.insert(pid, kept);
+                    }
+                    (
+                        Reply::Built {
+                            pid,
+                            seen: Box::new(seen),
+                        },
+                        vec![pidfd],
+                    )
+                })
+            }
             Request::Exec(message) => {
                 return self.start(id, enter::exec(&message, fds, &self.filter));
             }

@@ -30,7 +30,13 @@ pub async fn surroundings(
         lowers,
         ..Surroundings::default()
     };
-    match inside(machine, sandbox).await {
+    // Without services nothing has run since pid 1 looked; services need a fresh look.
+    let inside = if services.is_empty() {
+        Ok(sandbox.seen_at_birth.facts.clone())
+    } else {
+        inside(machine, sandbox).await
+    };
+    match inside {
         Ok(facts) => seen.facts.extend(facts),
         Err(reason) => {
             for component in [

@@ -34,8 +34,10 @@ impl Masks {
 pub(in crate::spawner) const EMPTY_DIRECTORY: &str = "empty";
 pub(in crate::spawner) const EMPTY_FILE: &str = "none";
 
-/// Hidden: facts of the host, and files that act on all of it. Docker's list, and what
-/// was found readable or writable beside it.
+/// Hidden: facts of the host, and files that act on all of it. Docker's list, and what was
+/// found readable or writable beside it. Files that only the host's root may open (kmsg,
+/// slabinfo and the like) are closed by the user namespace already, and each mount costs a
+/// build 10 microseconds.
 const HIDDEN: &[&str] = &[
     "proc/acpi",
     "proc/asound",
@@ -56,13 +58,6 @@ const HIDDEN: &[&str] = &[
     "proc/config.gz",
     "proc/pressure",
     "proc/locks",
-    "proc/kpagecount",
-    "proc/kpageflags",
-    "proc/kpagecgroup",
-    "proc/kmsg",
-    "proc/vmallocinfo",
-    "proc/slabinfo",
-    "proc/mtrr",
 ];
 const HIDDEN_IN_SYS: &[&str] = &[
     "sys/firmware",

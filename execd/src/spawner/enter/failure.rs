@@ -2,10 +2,12 @@
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 use crate::spawner::protocol::Reply;
 
 /// A failed step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     step: String,
     errno: i32,
