@@ -2,6 +2,8 @@
 
 use innkeeper_pool::{ClassId, Kind, Lease, LeaseId, LogEvent, PoolRow, Record, SlotId, SlotRow};
 
+use innkeeper_proto::v1;
+
 use super::Granted;
 use super::task::Task;
 use crate::state::journal::SeatRecord;
@@ -47,9 +49,16 @@ impl Task {
     }
 
     /// Marks the leases that a deep look casts doubt on, the present one aside: each gets an event
-    /// `tainted` with the outcome `doubted`.
+    /// `tainted` with the outcome `doubted`. Only files that were seen to differ do that: a look
+    /// that failed says nothing, and all else was looked at in every reset before.
     pub(super) fn doubt(&mut self, slot: &SlotId, leases: &[LeaseId], cause: &str) {
-        let earlier = leases.split_last().map_or(leases, |(_, earlier)| earlier);
+        let Some((present, earlier)) = leases.split_last() else {
+            return;
+        };
+        let reset = self.resets.get(present);
+        if !reset.is_some_and(|reset| differs(reset, "files")) {
+            return;
+        }
         for id in earlier {
             tracing::error!(%slot, lease = %id, %cause, "a deep look found what earlier ones missed");
             let lease = self.pool.lease(id);
@@ -142,4 +151,11 @@ impl Task {
             lease,
         }
     }
+}
+
+/// Whether a reset saw a component differ.
+fn differs(reset: &v1::ResetReply, name: &str) -> bool {
+    let component = |component: &v1::ComponentResult| component.name == name && !component.equal;
+    let entry = |entry: &v1::Difference| entry.component == name;
+    reset.components.iter().any(component) || reset.differs.iter().any(entry)
 }

@@ -257,6 +257,11 @@ impl Provider for Fake {
             Some(Fault::Bad) => Ok(v1::ResetReply {
                 clean: false,
                 cause: "left behind /x".to_owned(),
+                differs: vec![v1::Difference {
+                    component: "files".to_owned(),
+                    path: "/x".into(),
+                    ..v1::Difference::default()
+                }],
                 ..v1::ResetReply::default()
             }),
             None => Ok(v1::ResetReply {

@@ -132,9 +132,10 @@ impl Leases {
         let over = CancellationToken::new();
         let ended = lease.ended.as_ref().map(|ended| {
             over.cancel();
+            let outcome = ended.outcome.as_ref().filter(|_| ended.how == How::Lost);
             Ended {
                 how: ended.how,
-                cause: ended.outcome.as_ref().and_then(lost_cause),
+                cause: outcome.and_then(lost_cause),
             }
         });
         let entry = Entry {

@@ -78,7 +78,7 @@ fn request(handle: &Handle, id: &str, prepare: &str, tenant: &str) -> LeaseReque
     let resolved = bind(&template, &ground).unwrap();
     handle
         .templates()
-        .know(resolved.clone(), &template, &ground)
+        .know(&resolved, &template, &ground)
         .unwrap();
     LeaseRequest {
         key: RequestKey {

@@ -94,7 +94,7 @@ impl Service {
         let resolved = resolve::bind(&template, &ground)?;
         self.engine
             .templates()
-            .know(resolved.clone(), &template, &ground)?;
+            .know(&resolved, &template, &ground)?;
         Ok(resolved)
     }
 

@@ -72,7 +72,7 @@ impl Templates {
     /// Makes a template known. The first time this writes and flushes a file (milliseconds).
     pub fn know(
         &self,
-        resolved: Resolved,
+        resolved: &Resolved,
         template: &Template,
         ground: &Ground,
     ) -> Result<Arc<Resolved>, Error> {
@@ -86,7 +86,7 @@ impl Templates {
         };
         let bytes = serde_json::to_vec_pretty(&stored).expect("templates have only string keys");
         replace(&self.dir.join(format!("{key}.json")), &bytes)?;
-        let resolved = Arc::new(resolved);
+        let resolved = Arc::new(resolved.clone());
         let mut known = self.known.write().unwrap_or_else(|lock| lock.into_inner());
         Ok(known.entry(key).or_insert(resolved).clone())
     }
@@ -107,9 +107,7 @@ mod tests {
         let resolved = bind(&template, &ground).unwrap();
         let key = resolved.spec.key.clone();
         let templates = Templates::open(dir.path()).unwrap();
-        templates
-            .know(resolved.clone(), &template, &ground)
-            .unwrap();
+        templates.know(&resolved, &template, &ground).unwrap();
 
         std::fs::write(dir.path().join(format!("{}.json", "0".repeat(64))), "{}").unwrap();
         let again = Templates::open(dir.path()).unwrap();
