@@ -40,11 +40,12 @@ pub fn start() -> io::Result<()> {
     run(socket)
 }
 
-/// Signals, limits and priority that sandboxes inherit: the same from whatever shell the daemon was
+/// Signals, file mode mask, limits and priority that sandboxes inherit: the same from whatever shell the daemon was
 /// started, since two sandboxes of one template must not differ by it.
 fn settle() -> io::Result<()> {
     // What a shell or nohup had ignored would be ignored in every pid 1.
     process::default_signals();
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     process::limit(libc::RLIMIT_CORE, 0)?;
     process::limit(libc::RLIMIT_NOFILE, OPEN_FILES)?;
     // May fail without rights over priorities; then the observation says so.
