@@ -12,8 +12,8 @@ what=$1
 [ "$(id -u)" -eq 0 ] || refuse "$what needs root, to mount and to make namespaces: run it as root, for example with sudo."
 release=$(uname -r)
 IFS=.- read -r major minor _ <<< "$release"
-if [ "$major" -lt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -lt 3 ]; }; then
-    refuse "$what needs Linux 6.3 or later, because older ones cannot map ids on a memory file system; this is $release."
+if [ "$major" -lt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -lt 15 ]; }; then
+    refuse "$what needs Linux 6.15 or later, because older ones cannot clone the mounts that sandboxes are made of; this is $release."
 fi
 command -v cargo > /dev/null ||
     refuse "$what needs Rust 1.90 or later, and there is no cargo in PATH: install Rust with rustup, or add its bin folder to PATH."
