@@ -2,7 +2,7 @@
 //!
 //! [`connect`] uses the manager that runs, and starts one inside this process where none does. The
 //! latter listens at a private socket, so that a second command beside it shares it, and takes
-//! everything down at [`Session::close`]: sandboxes, slots, and the execd that it started. What a
+//! everything down at [`Session::close`]: sandboxes, slots and, once it is empty, execd. What a
 //! killed command leaves is found by the next manager of the state directory, whose first act is
 //! to end the leases that the dead one granted; and execd ends itself when none comes.
 
@@ -32,6 +32,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// After how long of waiting for other commands' leases a person is told.
 const TELL: Duration = Duration::from_secs(2);
 
+/// How long connections may take to end once nothing is left to do.
+const GOODBYE: Duration = Duration::from_millis(500);
+
 /// What to connect to.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -57,6 +60,12 @@ pub enum Error {
     /// It did not start.
     #[error(transparent)]
     Start(#[from] serve::Error),
+    /// The user did not wait for the end.
+    #[error(
+        "interrupted before all sandboxes were removed: the next command on this state \
+         directory removes the rest"
+    )]
+    Interrupted,
     /// Something of it could not be taken down.
     #[error("not everything was taken down: {0}")]
     Left(#[from] provider::Error),
@@ -75,6 +84,7 @@ struct Own {
     provider: Arc<dyn Provider>,
     server: tokio::task::JoinHandle<Result<(), serve::Error>>,
     stop: CancellationToken,
+    socket: PathBuf,
     quiet: bool,
 }
 
@@ -119,8 +129,10 @@ async fn begin(state: StateDir, quiet: bool) -> Result<Session, Error> {
     let (engine, service) = match started {
         Ok(parts) => parts,
         Err(error) => {
-            // Nothing of ours is in the daemon yet.
-            provider.stop().await?;
+            // What an earlier manager granted may still be in the daemon.
+            if provider.list().await.is_ok_and(|slots| slots.is_empty()) {
+                provider.stop().await?;
+            }
             return Err(error);
         }
     };
@@ -131,6 +143,7 @@ async fn begin(state: StateDir, quiet: bool) -> Result<Session, Error> {
         provider,
         server: tokio::spawn(serving),
         stop,
+        socket: paths::embedded_socket(&state_dir),
         quiet,
     };
     match client::connect(&address, None).await {
@@ -186,25 +199,42 @@ impl Session {
 
 impl Own {
     async fn close(self) -> Result<(), Error> {
+        // From here on a second command starts a manager of its own, once this one is gone. A file
+        // that cannot be removed is replaced by that one.
+        let _ = std::fs::remove_file(&self.socket);
         let empty = self.engine.empty();
         tokio::pin!(empty);
+        // The signal that ended the work was another one's; one that comes now ends the waiting.
+        let impatient = interrupted();
+        tokio::pin!(impatient);
         let left = tokio::select! {
-            left = &mut empty => left,
+            left = &mut empty => Some(left),
+            () = &mut impatient => None,
             () = tokio::time::sleep(TELL) => {
                 if !self.quiet {
-                    eprintln!("innkeeper: removing sandboxes; other commands that use this manager are waited for");
+                    eprintln!(
+                        "innkeeper: removing sandboxes, once other commands that use this \
+                         manager are done; interrupt to leave them to the next command"
+                    );
                 }
-                empty.await
+                tokio::select! {
+                    left = &mut empty => Some(left),
+                    () = &mut impatient => None,
+                }
             }
         };
         self.stop.cancel();
-        // Connections of idle clients do not end by themselves.
-        self.server.abort();
-        self.engine.stop(Duration::from_secs(5)).await;
-        if left == 0 {
-            self.provider.stop().await?;
+        // Connections of idle clients end when they are told so; others have had their time.
+        let abort = self.server.abort_handle();
+        if tokio::time::timeout(GOODBYE, self.server).await.is_err() {
+            abort.abort();
         }
-        Ok(())
+        self.engine.stop(Duration::from_secs(5)).await;
+        match left {
+            Some(0) => Ok(self.provider.stop().await?),
+            Some(_) => Ok(()),
+            None => Err(Error::Interrupted),
+        }
     }
 }
 

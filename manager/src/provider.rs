@@ -126,6 +126,6 @@ pub trait Provider: Debug + Send + Sync + 'static {
     /// that a daemon whose manager died does not end under one of them. Told in the background.
     fn hold(&self, until_ms: u64);
 
-    /// Ends the daemon if this provider started it. Its slots must be gone before.
+    /// Ends the daemon, whoever started it. Its slots must be gone before: it takes the rest along.
     async fn stop(&self) -> Result<(), Error>;
 }

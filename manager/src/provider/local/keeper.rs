@@ -54,8 +54,6 @@ struct Running {
     pidfd: Arc<OwnedFd>,
     /// Resolves at its end.
     ended: oneshot::Receiver<()>,
-    /// Started by this manager.
-    own: bool,
 }
 
 /// Makes a daemon answer, then keeps one running in a task that ends with the provider.
@@ -86,16 +84,15 @@ impl Keeper {
 
     /// The daemon that runs, or a new one; tells its boot id once it answers.
     async fn make_run(&mut self) -> Result<Running, Error> {
-        let (hello, own) = match self.hello().await {
-            Ok(hello) => (hello, false),
-            Err(_) => (self.launch().await?, true),
+        let hello = match self.hello().await {
+            Ok(hello) => hello,
+            Err(_) => self.launch().await?,
         };
         let (pidfd, ended) = watch_pid(hello.pid)?;
         let running = Running {
             hello,
             pidfd,
             ended,
-            own,
         };
         self.daemon.send_replace(Daemon {
             boot_id: running.hello.boot_id.clone(),
@@ -190,7 +187,7 @@ impl Keeper {
                 },
                 stop = stops.recv() => {
                     let Some(stop) = stop else { return };
-                    let result = if running.own { end(running).await } else { Ok(()) };
+                    let result = end(running).await;
                     // Whoever asked has gone when this fails; there is nobody else to tell.
                     let _ = stop.send(result);
                     return;
