@@ -25,7 +25,7 @@ const REWRITE_AFTER: u64 = 64 << 20;
 pub enum Line {
     /// The first line of a journal.
     Start {
-        /// [`FORMAT`] of the writer.
+        /// The format of the writer.
         format: u32,
         /// Written by a manager that lived inside a command: its leases ended with it.
         embedded: bool,
