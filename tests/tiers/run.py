@@ -37,13 +37,28 @@ def checks() -> list[Tier]:
     ]
 
 
-def reference() -> tuple[str | None, str | None]:
-    """A Python with the swebench package, or why there is none."""
-    named = os.environ.get("INNKEEPER_SWEBENCH_PYTHON")
-    if named:
-        return named, None
-    done = subprocess.run([ROOT / "setup/reference.sh"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    return (done.stdout.strip(), None) if done.returncode == 0 else (None, "the swebench package could not be installed")
+class Reference:
+    """A Python with the swebench package, fetched while the workspace is built."""
+
+    def __init__(self) -> None:
+        self._named = os.environ.get("INNKEEPER_SWEBENCH_PYTHON")
+        self._fetching = None
+        if not self._named:
+            self._fetching = subprocess.Popen([ROOT / "setup/reference.sh"], stdin=subprocess.DEVNULL, text=True,
+                                              stdout=subprocess.PIPE, start_new_session=True)
+
+    def python(self) -> str | None:
+        """Its path, once it is there; None where it cannot be had, which reference.sh has explained."""
+        if self._fetching:
+            said, _ = self._fetching.communicate()
+            self._named = said.strip() if self._fetching.returncode == 0 else None
+            self._fetching = None
+        return self._named
+
+    def end(self) -> None:
+        """Stops fetching."""
+        if self._fetching:
+            tier.end(self._fetching)
 
 
 def numbers(soak: bool) -> str:
@@ -89,15 +104,16 @@ def main() -> int:
     only = options.parse_args().only
     began = time.monotonic()
     soak = os.environ.get("INNKEEPER_SOAK") == "1"
-    without = []
-    python, missing = reference()
-    if missing:
-        without.append(f"comparison with the reference: {missing}")
+    reference = Reference()
     try:
         built = cargo.build(ROOT)
+        python = reference.python()
     except cargo.Unbuilt:
         print("the workspace does not build, so no test was run\n0 passed, 1 failed")
         return 1
+    finally:
+        reference.end()
+    without = [] if python else ["comparison with the reference: the swebench package could not be installed"]
     print(f"built in {time.monotonic() - began:.0f} s\n")
     logs = built.binaries / "tiers"
     logs.mkdir(exist_ok=True)
