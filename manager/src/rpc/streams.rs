@@ -28,10 +28,10 @@ macro_rules! opening {
     ($($message:ident $oneof:ident)*) => {$(
         impl Targeted for v1::$message {
             fn target(&mut self) -> Option<&mut Option<v1::Target>> {
-                match self.message.as_mut()? {
-                    v1::$oneof::Message::Start(start) => Some(&mut start.target),
-                    _ => None,
-                }
+                let v1::$oneof::Message::Start(start) = self.message.as_mut()? else {
+                    return None;
+                };
+                Some(&mut start.target)
             }
         }
     )*};
