@@ -88,10 +88,9 @@ impl Command {
         {
             return call("a word of env is not of the form NAME=VALUE");
         }
-        let terminal = match start.terminal {
-            None => None,
-            Some(size) => Some((side(size.rows), side(size.columns))),
-        };
+        let terminal = start
+            .terminal
+            .map(|size| (side(size.rows), side(size.columns)));
         Ok(Self {
             timeout: timeout(start.timeout_ms).map_err(Invalid::Call)?,
             stdin: start.stdin,

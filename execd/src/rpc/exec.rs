@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_proto::v1::exec_reply::Message as Reply;
 use innkeeper_proto::v1::exec_request::Message as Asked;
@@ -12,6 +13,7 @@ use innkeeper_proto::v1::{
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Service;
@@ -20,6 +22,10 @@ use crate::live::Live;
 
 /// Replies of one command.
 pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<ExecReply, Status>> + Send>>;
+
+/// An end of requests that nobody announced counts as the end of the input after this, unless
+/// the caller turns out to have gone: tonic shows both alike.
+const UNANNOUNCED: Duration = Duration::from_millis(50);
 
 /// Replies that wait for a slow caller.
 const AHEAD: usize = 4;
@@ -55,8 +61,9 @@ pub async fn exec(
         StartError::Name => Status::invalid_argument(error.to_string()),
         StartError::Random(_) => Status::internal(error.to_string()),
     })?;
-    tokio::spawn(listen(inbound, join.exec.clone()));
-    Ok(Response::new(replies(join, Cursor::default(), &live)))
+    let left = CancellationToken::new();
+    tokio::spawn(listen(inbound, join.exec.clone(), left.clone()));
+    Ok(Response::new(replies(join, Cursor::default(), &live, left)))
 }
 
 /// Follows a command from an offset of its output on.
@@ -80,7 +87,8 @@ pub async fn attach(
             "the output of exec {id} has not come to byte {offset}"
         ))
     })?;
-    Ok(Response::new(replies(join, cursor, &live)))
+    let left = CancellationToken::new();
+    Ok(Response::new(replies(join, cursor, &live, left)))
 }
 
 /// The sandbox that a call names.
@@ -104,7 +112,11 @@ pub(super) fn gone_status(sandbox: &str) -> Status {
 }
 
 /// Passes on what the caller sends, as fast as the command takes it.
-async fn listen(mut inbound: Streaming<ExecRequest>, exec: Arc<Exec>) {
+async fn listen(
+    mut inbound: Streaming<ExecRequest>,
+    exec: Arc<Exec>,
+    left: CancellationToken,
+) {
     let ear = async {
         loop {
             match inbound.message().await {
@@ -117,10 +129,14 @@ async fn listen(mut inbound: Streaming<ExecRequest>, exec: Arc<Exec>) {
                     Some(Asked::Signal(number)) => exec.control(Control::Signal(number)).await,
                     Some(Asked::Start(_)) | None => {}
                 },
-                Ok(None) => return exec.end_stdin(),
+                Ok(None) => break,
                 // The link broke: one who comes back may go on with the input.
                 Err(_) => return,
             }
+        }
+        tokio::select! {
+            () = left.cancelled() => {}
+            () = tokio::time::sleep(UNANNOUNCED) => exec.end_stdin(),
         }
     };
     tokio::select! {
@@ -129,7 +145,13 @@ async fn listen(mut inbound: Streaming<ExecRequest>, exec: Arc<Exec>) {
     }
 }
 
-fn replies(join: Join, mut cursor: Cursor, live: &Live) -> ReplyStream {
+/// The replies of a command from a cursor on. `left` tells that nobody takes them any more.
+fn replies(
+    join: Join,
+    mut cursor: Cursor,
+    live: &Live,
+    left: CancellationToken,
+) -> ReplyStream {
     let (replies, stream) = mpsc::channel(AHEAD);
     let (boot_id, sandbox) = (live.boot_id.clone(), live.sandbox.clone());
     let Join { exec, caller } = join;
@@ -137,7 +159,10 @@ fn replies(join: Join, mut cursor: Cursor, live: &Live) -> ReplyStream {
         loop {
             let next = tokio::select! {
                 biased;
-                () = replies.closed() => break,
+                () = replies.closed() => {
+                    left.cancel();
+                    break;
+                }
                 next = exec.output.next(&mut cursor) => next,
             };
             let (reply, last) = match next {

@@ -22,8 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(180);
 ///
 /// Without root nothing is run, and that is said by name.
 pub fn main(cases: &[Case]) -> ExitCode {
-    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
-    let cases: Vec<_> = cases.iter().filter(|(name, _)| name.contains(&wanted)).collect();
+    let wanted = std::env::args()
+        .skip(1)
+        .find(|word| !word.starts_with('-'))
+        .unwrap_or_default();
+    let cases: Vec<_> = cases
+        .iter()
+        .filter(|(name, _)| name.contains(&wanted))
+        .collect();
     if std::env::args().any(|word| word == "--list") {
         for (name, _) in cases {
             println!("{name}: test");
@@ -71,13 +77,20 @@ async fn run(cases: &[&Case]) -> Result<bool> {
             }
         };
         let word = if verdict.is_none() { "ok" } else { "FAILED" };
-        println!("test {name} ... {word} ({:.2} s)", begin.elapsed().as_secs_f64());
+        println!(
+            "test {name} ... {word} ({:.2} s)",
+            begin.elapsed().as_secs_f64()
+        );
         if let Some(why) = verdict {
             println!("    {why}");
             failed.push(*name);
         }
     }
-    println!("{} passed, {} failed", cases.len() - failed.len(), failed.len());
+    println!(
+        "{} passed, {} failed",
+        cases.len() - failed.len(),
+        failed.len()
+    );
     let log = daemon.log();
     if !failed.is_empty() {
         println!("failed: {}\nexecd said:\n{log}", failed.join(", "));

@@ -41,7 +41,9 @@ impl Daemon {
     /// When it does not come up.
     pub async fn start() -> Result<Self> {
         let program = program()?;
-        let state = tempfile::Builder::new().prefix("innkeeper-calls-").tempdir()?;
+        let state = tempfile::Builder::new()
+            .prefix("innkeeper-calls-")
+            .tempdir()?;
         let tree = state.path().join("store/layers").join(LAYER).join("tree");
         std::fs::create_dir_all(&tree)?;
         rootfs::make(&tree)?;
@@ -54,7 +56,11 @@ impl Daemon {
             .stderr(log)
             .kill_on_drop(true)
             .spawn()?;
-        let mut daemon = Self { child, state, slots: AtomicU32::new(0) };
+        let mut daemon = Self {
+            child,
+            state,
+            slots: AtomicU32::new(0),
+        };
         for _ in 0..200 {
             if let Ok(mut client) = daemon.connect().await
                 && client.hello(Empty {}).await.is_ok()
@@ -95,12 +101,20 @@ impl Daemon {
         let mut client = self.connect().await?;
         let slot = format!("calls-{}", self.slots.fetch_add(1, Ordering::Relaxed));
         let tenant = "default".to_owned();
-        client.create_slot(CreateSlotRequest { slot: slot.clone(), tenant: tenant.clone() }).await?;
+        client
+            .create_slot(CreateSlotRequest {
+                slot: slot.clone(),
+                tenant: tenant.clone(),
+            })
+            .await?;
         let template = TemplateSpec {
             key: "calls".to_owned(),
             image_digest: format!("sha256:{LAYER}"),
             layers: vec![LAYER.to_owned()],
-            env: vec![b"FROM_IMAGE=yes".as_slice().into(), b"HOME=/root".as_slice().into()],
+            env: vec![
+                b"FROM_IMAGE=yes".as_slice().into(),
+                b"HOME=/root".as_slice().into(),
+            ],
             workdir: "/work".to_owned(),
             user: "root".to_owned(),
             resources: Some(Resources {
@@ -121,7 +135,13 @@ impl Daemon {
             may_prepare: true,
         };
         let made = client.specialise(request).await?.into_inner();
-        Ok(Sandbox::new(client, SandboxRef { slot, generation: made.generation }))
+        Ok(Sandbox::new(
+            client,
+            SandboxRef {
+                slot,
+                generation: made.generation,
+            },
+        ))
     }
 
     /// Ends it in good order, so that nothing of it is left.
@@ -163,6 +183,8 @@ fn program() -> Result<PathBuf> {
     let built = test.ancestors().nth(2).map(|dir| dir.join("execd"));
     match built.filter(|path| path.is_file()) {
         Some(path) => Ok(path),
-        None => bail!("there is no execd to test: run cargo build -p execd, or set INNKEEPER_EXECD"),
+        None => {
+            bail!("there is no execd to test: run cargo build -p execd, or set INNKEEPER_EXECD")
+        }
     }
 }

@@ -10,10 +10,43 @@ use anyhow::{Context, Result, bail};
 
 /// Programs of the image, by name.
 const PROGRAMS: [&str; 37] = [
-    "bash", "dash", "cat", "chmod", "chown", "cp", "dd", "env", "false", "head", "id", "kill",
-    "ln", "ls", "mkdir", "mkfifo", "mv", "printenv", "printf", "pwd", "rm", "rmdir", "seq",
-    "setsid", "sha256sum", "sleep", "stat", "stty", "tail", "tee", "touch", "tr", "true", "tty",
-    "umask", "wc", "yes",
+    "bash",
+    "dash",
+    "cat",
+    "chmod",
+    "chown",
+    "cp",
+    "dd",
+    "env",
+    "false",
+    "head",
+    "id",
+    "kill",
+    "ln",
+    "ls",
+    "mkdir",
+    "mkfifo",
+    "mv",
+    "printenv",
+    "printf",
+    "pwd",
+    "rm",
+    "rmdir",
+    "seq",
+    "setsid",
+    "sha256sum",
+    "sleep",
+    "stat",
+    "stty",
+    "tail",
+    "tee",
+    "touch",
+    "tr",
+    "true",
+    "tty",
+    "umask",
+    "wc",
+    "yes",
 ];
 
 /// Fills an empty directory with the image's tree.
@@ -21,7 +54,16 @@ const PROGRAMS: [&str; 37] = [
 /// # Errors
 /// When a program or library of the machine cannot be copied.
 pub fn make(tree: &Path) -> Result<()> {
-    for dir in ["usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "root", "work", "var"] {
+    for dir in [
+        "usr/bin",
+        "usr/sbin",
+        "usr/lib",
+        "usr/lib64",
+        "etc",
+        "root",
+        "work",
+        "var",
+    ] {
         fs::create_dir_all(tree.join(dir))?;
     }
     for dir in ["proc", "sys", "dev", "run", "tmp"] {
@@ -33,7 +75,10 @@ pub fn make(tree: &Path) -> Result<()> {
     }
     symlink("/work", tree.join("image-link"))?;
     symlink("dash", tree.join("usr/bin/sh"))?;
-    fs::write(tree.join("etc/passwd"), "root:x:0:0::/root:/bin/sh\nworker:x:1000:1000::/work:/bin/sh\n")?;
+    fs::write(
+        tree.join("etc/passwd"),
+        "root:x:0:0::/root:/bin/sh\nworker:x:1000:1000::/work:/bin/sh\n",
+    )?;
     fs::write(tree.join("etc/group"), "root:x:0:\nworker:x:1000:\n")?;
     let mut libraries = BTreeSet::new();
     for name in PROGRAMS {
@@ -43,7 +88,9 @@ pub fn make(tree: &Path) -> Result<()> {
         libraries.extend(needed(&program)?);
     }
     for library in libraries {
-        let (Some(dir), Some(name)) = (library.parent(), library.file_name()) else { continue };
+        let (Some(dir), Some(name)) = (library.parent(), library.file_name()) else {
+            continue;
+        };
         // Through the machine's own links of /lib to /usr/lib.
         let dir = fs::canonicalize(dir)?;
         let to = tree.join(dir.strip_prefix("/")?);
@@ -54,16 +101,28 @@ pub fn make(tree: &Path) -> Result<()> {
 }
 
 fn find(name: &str) -> Option<PathBuf> {
-    ["/usr/bin", "/bin"].iter().map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
+    ["/usr/bin", "/bin"]
+        .iter()
+        .map(|dir| Path::new(dir).join(name))
+        .find(|path| path.is_file())
 }
 
 /// Libraries of a program, its loader included, as the machine's loader names them.
 fn needed(program: &Path) -> Result<Vec<PathBuf>> {
-    let said = Command::new("ldd").arg(program).output().context("ldd cannot be run")?;
+    let said = Command::new("ldd")
+        .arg(program)
+        .output()
+        .context("ldd cannot be run")?;
     if !said.status.success() {
-        bail!("ldd {}: {}", program.display(), String::from_utf8_lossy(&said.stderr));
+        bail!(
+            "ldd {}: {}",
+            program.display(),
+            String::from_utf8_lossy(&said.stderr)
+        );
     }
     let words = String::from_utf8(said.stdout)?;
-    let paths = words.split_ascii_whitespace().filter(|word| word.starts_with('/'));
+    let paths = words
+        .split_ascii_whitespace()
+        .filter(|word| word.starts_with('/'));
     Ok(paths.map(PathBuf::from).collect())
 }

@@ -47,7 +47,9 @@ impl Outcome {
     /// See above.
     pub fn code(&self) -> Result<i32> {
         let finished = self.finished.as_ref().context("there was no last frame")?;
-        finished.exit_code.with_context(|| format!("no exit code: {finished:?}"))
+        finished
+            .exit_code
+            .with_context(|| format!("no exit code: {finished:?}"))
     }
 
     /// Its stdout as text.
@@ -73,7 +75,12 @@ impl Talk {
     /// # Errors
     /// When nobody takes it any more.
     pub async fn send(&self, message: Asked) -> Result<()> {
-        Ok(self.requests.send(ExecRequest { message: Some(message) }).await?)
+        Ok(self
+            .requests
+            .send(ExecRequest {
+                message: Some(message),
+            })
+            .await?)
     }
 
     /// Reads until some bytes have been said.
@@ -83,7 +90,12 @@ impl Talk {
     pub async fn expect(&mut self, wanted: &[u8]) -> Result<Vec<u8>> {
         let mut said = Vec::new();
         while !said.windows(wanted.len()).any(|window| window == wanted) {
-            match self.replies.message().await?.and_then(|reply| reply.message) {
+            match self
+                .replies
+                .message()
+                .await?
+                .and_then(|reply| reply.message)
+            {
                 Some(Reply::Output(output)) => {
                     self.read += output.data.len() as u64;
                     said.extend_from_slice(&output.data);
@@ -113,7 +125,10 @@ impl Talk {
 /// # Errors
 /// When the stream ends with an error, or output is missing or doubled.
 pub async fn follow(replies: &mut Streaming<ExecReply>, offset: u64) -> Result<Outcome> {
-    let mut outcome = Outcome { bytes: offset, ..Outcome::default() };
+    let mut outcome = Outcome {
+        bytes: offset,
+        ..Outcome::default()
+    };
     while let Some(reply) = replies.message().await? {
         if outcome.finished.is_some() {
             bail!("there is a frame after the last one");
@@ -122,7 +137,11 @@ pub async fn follow(replies: &mut Streaming<ExecReply>, offset: u64) -> Result<O
             Some(Reply::Started(started)) => outcome.pid = started.pid,
             Some(Reply::Output(output)) => {
                 if output.offset != outcome.bytes {
-                    bail!("output at {} where {} comes next", output.offset, outcome.bytes);
+                    bail!(
+                        "output at {} where {} comes next",
+                        output.offset,
+                        outcome.bytes
+                    );
                 }
                 outcome.bytes += output.data.len() as u64;
                 match output.stream() {
@@ -147,14 +166,19 @@ impl Sandbox {
 
     /// As calls name it.
     pub fn target(&self) -> Option<Target> {
-        Some(Target { of: Some(Of::Sandbox(self.sandbox.clone())) })
+        Some(Target {
+            of: Some(Of::Sandbox(self.sandbox.clone())),
+        })
     }
 
     /// A command to start.
     pub fn command<W: AsRef<[u8]>>(&self, argv: &[W]) -> ExecStart {
         ExecStart {
             target: self.target(),
-            argv: argv.iter().map(|word| word.as_ref().to_vec().into()).collect(),
+            argv: argv
+                .iter()
+                .map(|word| word.as_ref().to_vec().into())
+                .collect(),
             ..ExecStart::default()
         }
     }
@@ -170,9 +194,22 @@ impl Sandbox {
     /// What the call answers.
     pub async fn start(&self, start: ExecStart) -> Result<Talk> {
         let (requests, stream) = mpsc::channel(4);
-        requests.send(ExecRequest { message: Some(Asked::Start(start)) }).await?;
-        let replies = self.client.clone().exec(ReceiverStream::new(stream)).await?.into_inner();
-        Ok(Talk { requests, replies, read: 0 })
+        requests
+            .send(ExecRequest {
+                message: Some(Asked::Start(start)),
+            })
+            .await?;
+        let replies = self
+            .client
+            .clone()
+            .exec(ReceiverStream::new(stream))
+            .await?
+            .into_inner();
+        Ok(Talk {
+            requests,
+            replies,
+            read: 0,
+        })
     }
 
     /// Runs a command to its end.
@@ -196,7 +233,11 @@ impl Sandbox {
     /// # Errors
     /// What the call answers.
     pub async fn attach(&self, exec_id: &str, offset: u64) -> Result<Streaming<ExecReply>> {
-        let request = ExecAttach { target: self.target(), exec_id: exec_id.to_owned(), offset };
+        let request = ExecAttach {
+            target: self.target(),
+            exec_id: exec_id.to_owned(),
+            offset,
+        };
         Ok(self.client.clone().attach(request).await?.into_inner())
     }
 

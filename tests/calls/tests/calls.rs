@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         output::too_much_is_cut_and_flagged,
         input::it_is_at_its_end_unless_asked_for,
         input::it_flows_in_both_directions,
+        input::a_caller_that_is_cut_off_ends_no_input,
         input::a_command_that_stops_reading_ends_cleanly,
         endings::a_timeout_kills_the_whole_tree,
         endings::a_background_child_does_not_hold_the_call,

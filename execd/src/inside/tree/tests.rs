@@ -134,7 +134,7 @@ fn a_tree_comes_back_as_it_was() {
     std::os::unix::fs::chown(from.join("none"), Some(1234), Some(4321)).unwrap();
     rustix::fs::mknodat(
         CWD,
-        &from.join("fifo"),
+        from.join("fifo"),
         FileType::Fifo,
         Mode::from_raw_mode(0o640),
         0,
@@ -305,7 +305,7 @@ fn sockets_are_left_out_and_named_pipes_do_not_block() {
     let _listener = std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap();
     rustix::fs::mknodat(
         CWD,
-        &from.join("p"),
+        from.join("p"),
         FileType::Fifo,
         Mode::from_raw_mode(0o600),
         0,

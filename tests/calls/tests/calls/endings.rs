@@ -29,14 +29,25 @@ pub(crate) async fn a_timeout_kills_the_whole_tree(daemon: Arc<Daemon>) -> Resul
     let sandbox = daemon.sandbox().await?;
     let script = "echo partial; setsid sleep 7001 & (setsid sh -c 'sleep 7001 & sleep 7001' &) ; \
                   trap '' TERM INT HUP; sleep 7001";
-    let start = ExecStart { timeout_ms: 1500, ..sandbox.script(script) };
+    let start = ExecStart {
+        timeout_ms: 1500,
+        ..sandbox.script(script)
+    };
     let said = sandbox.run(start).await?;
     let finished = said.finished.clone().context("there was no last frame")?;
     assert_eq!(said.text(), "partial\n");
-    assert!(finished.timed_out && finished.exit_code.is_none(), "{finished:?}");
+    assert!(
+        finished.timed_out && finished.exit_code.is_none(),
+        "{finished:?}"
+    );
     assert!(!finished.oom && !finished.pipe_held, "{finished:?}");
     assert_eq!(sleepers(&sandbox, 7001).await?, 0);
-    let error = sandbox.run(ExecStart { timeout_ms: u64::MAX, ..sandbox.script("true") }).await;
+    let error = sandbox
+        .run(ExecStart {
+            timeout_ms: u64::MAX,
+            ..sandbox.script("true")
+        })
+        .await;
     assert!(error.is_err(), "a timeout over the limit is refused");
     Ok(())
 }
@@ -45,7 +56,12 @@ pub(crate) async fn a_background_child_does_not_hold_the_call(daemon: Arc<Daemon
     let sandbox = daemon.sandbox().await?;
     let begin = Instant::now();
     let script = "sleep 7002 & echo out; exit 0";
-    let said = sandbox.run(ExecStart { timeout_ms: 60_000, ..sandbox.script(script) }).await?;
+    let said = sandbox
+        .run(ExecStart {
+            timeout_ms: 60_000,
+            ..sandbox.script(script)
+        })
+        .await?;
     let finished = said.finished.clone().context("there was no last frame")?;
     assert!(begin.elapsed() < Duration::from_secs(30));
     assert!(finished.pipe_held && !finished.timed_out, "{finished:?}");
@@ -67,11 +83,15 @@ pub(crate) async fn a_background_child_does_not_hold_the_call(daemon: Arc<Daemon
     Ok(())
 }
 
-pub(crate) async fn a_filter_behind_the_command_is_heard_to_its_end(daemon: Arc<Daemon>) -> Result<()> {
+pub(crate) async fn a_filter_behind_the_command_is_heard_to_its_end(
+    daemon: Arc<Daemon>,
+) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
     let script = "exec > >(while read -r line; do echo \"seen $line\"; done); seq 1 300";
     for _ in 0..10 {
-        let said = sandbox.run(sandbox.command(&["/bin/bash", "-c", script])).await?;
+        let said = sandbox
+            .run(sandbox.command(&["/bin/bash", "-c", script]))
+            .await?;
         assert!(said.stdout.ends_with(b"seen 300\n"), "{}", said.text());
     }
     Ok(())
@@ -79,10 +99,18 @@ pub(crate) async fn a_filter_behind_the_command_is_heard_to_its_end(daemon: Arc<
 
 pub(crate) async fn a_lost_caller_kills_unless_detached(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    let script = |seconds: u32| sandbox.script(&format!("echo up; setsid sleep {seconds} & sleep {seconds}"));
+    let script = |seconds: u32| {
+        sandbox.script(&format!(
+            "echo up; setsid sleep {seconds} & sleep {seconds}"
+        ))
+    };
     let mut bound = sandbox.start(script(7003)).await?;
     bound.expect(b"up").await?;
-    let start = ExecStart { detach: true, exec_id: "stays".to_owned(), ..script(7004) };
+    let start = ExecStart {
+        detach: true,
+        exec_id: "stays".to_owned(),
+        ..script(7004)
+    };
     // On a connection of its own, which is then cut.
     let other = Sandbox::new(daemon.connect().await?, sandbox.sandbox.clone());
     let mut detached = other.start(start).await?;
@@ -94,7 +122,10 @@ pub(crate) async fn a_lost_caller_kills_unless_detached(daemon: Arc<Daemon>) -> 
     until_sleepers(&sandbox, 7003, 0).await?;
     assert_eq!(sleepers(&sandbox, 7004).await?, 2);
     // Somebody who follows keeps a bound command alive.
-    let start = ExecStart { exec_id: "shared".to_owned(), ..script(7005) };
+    let start = ExecStart {
+        exec_id: "shared".to_owned(),
+        ..script(7005)
+    };
     let mut first = sandbox.start(start).await?;
     first.expect(b"up").await?;
     let second = sandbox.attach("shared", 0).await?;
@@ -105,27 +136,52 @@ pub(crate) async fn a_lost_caller_kills_unless_detached(daemon: Arc<Daemon>) -> 
     drop(second);
     until_sleepers(&sandbox, 7005, 0).await?;
     let mut ended = sandbox.attach("shared", 0).await?;
-    let finished = follow(&mut ended, 0).await?.finished.context("there was no last frame")?;
-    assert_eq!((finished.exit_code, finished.signal, finished.timed_out), (None, 9, false));
+    let finished = follow(&mut ended, 0)
+        .await?
+        .finished
+        .context("there was no last frame")?;
+    assert_eq!(
+        (finished.exit_code, finished.signal, finished.timed_out),
+        (None, 9, false)
+    );
     Ok(())
 }
 
 pub(crate) async fn memory_is_told_from_a_kill(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    let finished = sandbox.sh("kill -9 $$").await?.finished.context("there was no last frame")?;
-    assert_eq!((finished.exit_code, finished.signal, finished.oom), (None, 9, false));
+    let finished = sandbox
+        .sh("kill -9 $$")
+        .await?
+        .finished
+        .context("there was no last frame")?;
+    assert_eq!(
+        (finished.exit_code, finished.signal, finished.oom),
+        (None, 9, false)
+    );
     // A program that holds twice the sandbox's memory.
-    let hog = ["/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=1073741824", "count=1"];
+    let hog = [
+        "/bin/dd",
+        "if=/dev/zero",
+        "of=/dev/null",
+        "bs=1073741824",
+        "count=1",
+    ];
     let said = sandbox.run(sandbox.command(&hog)).await?;
     let finished = said.finished.clone().context("there was no last frame")?;
-    assert!(finished.oom && finished.signal == 9 && !finished.timed_out, "{finished:?}");
+    assert!(
+        finished.oom && finished.signal == 9 && !finished.timed_out,
+        "{finished:?}"
+    );
     assert_eq!(sandbox.sh("echo alive").await?.text(), "alive\n");
     Ok(())
 }
 
 pub(crate) async fn a_destroyed_sandbox_ends_its_calls(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    let start = ExecStart { detach: true, ..sandbox.script("echo up; sleep 7006") };
+    let start = ExecStart {
+        detach: true,
+        ..sandbox.script("echo up; sleep 7006")
+    };
     let mut talk = sandbox.start(start).await?;
     talk.expect(b"up").await?;
     let slot = sandbox.sandbox.slot.clone();

@@ -34,16 +34,38 @@ pub(crate) async fn write(
     let pieces = pieces.into_iter().map(Message::Data);
     let messages: Vec<_> = std::iter::once(Message::Start(start))
         .chain(pieces)
-        .map(|message| FileWriteRequest { message: Some(message) })
+        .map(|message| FileWriteRequest {
+            message: Some(message),
+        })
         .collect();
-    Ok(sandbox.client.clone().write_file(tokio_stream::iter(messages)).await?.into_inner())
+    Ok(sandbox
+        .client
+        .clone()
+        .write_file(tokio_stream::iter(messages))
+        .await?
+        .into_inner())
 }
 
 /// Reads a file, or a part.
-pub(crate) async fn read(sandbox: &Sandbox, path: &[u8], offset: u64, length: u64) -> Result<Vec<u8>, Status> {
+pub(crate) async fn read(
+    sandbox: &Sandbox,
+    path: &[u8],
+    offset: u64,
+    length: u64,
+) -> Result<Vec<u8>, Status> {
     let target = sandbox.target();
-    let request = FileReadRequest { target, path: Bytes::copy_from_slice(path), offset, length };
-    let mut chunks = sandbox.client.clone().read_file(request).await?.into_inner();
+    let request = FileReadRequest {
+        target,
+        path: Bytes::copy_from_slice(path),
+        offset,
+        length,
+    };
+    let mut chunks = sandbox
+        .client
+        .clone()
+        .read_file(request)
+        .await?
+        .into_inner();
     let mut whole = Vec::new();
     while let Some(chunk) = chunks.message().await? {
         assert!(chunk.data.len() <= limits::CHUNK);
@@ -54,21 +76,52 @@ pub(crate) async fn read(sandbox: &Sandbox, path: &[u8], offset: u64, length: u6
 
 pub(crate) async fn a_file_comes_back_as_it_was_sent(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    let data: Vec<u8> = (0..3_000_000u32).flat_map(|n| (n.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).collect();
+    let data: Vec<u8> = (0..3_000_000u32)
+        .flat_map(|n| (n.wrapping_mul(2_654_435_761) >> 7).to_le_bytes())
+        .collect();
     let path = b"/work/new/di\xffr/file";
-    let wish = FileWriteStart { make_parents: true, uid: 1000, gid: 7, ..start(&sandbox, path, 0o4751) };
+    let wish = FileWriteStart {
+        make_parents: true,
+        uid: 1000,
+        gid: 7,
+        ..start(&sandbox, path, 0o4751)
+    };
     let pieces = data.chunks(100_000).map(Bytes::copy_from_slice);
     let written = write(&sandbox, wish, pieces).await?;
-    assert_eq!((written.size, &*written.hash), (12_000_000, blake3::hash(&data).as_bytes().as_slice()));
+    assert_eq!(
+        (written.size, &*written.hash),
+        (12_000_000, blake3::hash(&data).as_bytes().as_slice())
+    );
     assert_eq!(read(&sandbox, path, 0, 0).await?, data);
-    assert_eq!(read(&sandbox, path, 5_000_001, 77_777).await?, &data[5_000_001..5_077_778]);
+    assert_eq!(
+        read(&sandbox, path, 5_000_001, 77_777).await?,
+        &data[5_000_001..5_077_778]
+    );
     assert_eq!(read(&sandbox, path, 11_999_999, 50).await?.len(), 1);
     assert!(read(&sandbox, path, 50_000_000, 0).await?.is_empty());
-    let info = sandbox.client.clone().stat(sandbox.path(path)).await?.into_inner();
-    assert_eq!((info.kind(), info.mode, info.uid, info.gid, info.size), (FileKind::File, 0o4751, 1000, 7, 12_000_000));
-    let said = sandbox.sh("ls -ln /work/new/*/; ls -A /work/new/*/").await?;
-    assert!(said.text().contains("-rwsr-x--x 1 1000 7 12000000"), "{}", said.text());
-    assert!(said.text().ends_with("\nfile\n"), "nothing else is left: {}", said.text());
+    let info = sandbox
+        .client
+        .clone()
+        .stat(sandbox.path(path))
+        .await?
+        .into_inner();
+    assert_eq!(
+        (info.kind(), info.mode, info.uid, info.gid, info.size),
+        (FileKind::File, 0o4751, 1000, 7, 12_000_000)
+    );
+    let said = sandbox
+        .sh("ls -ln /work/new/*/; ls -A /work/new/*/")
+        .await?;
+    assert!(
+        said.text().contains("-rwsr-x--x 1 1000 7 12000000"),
+        "{}",
+        said.text()
+    );
+    assert!(
+        said.text().ends_with("\nfile\n"),
+        "nothing else is left: {}",
+        said.text()
+    );
     // Relative paths begin at the working directory; what is there is replaced.
     write(&sandbox, start(&sandbox, b"small", 0), [Bytes::from("one")]).await?;
     write(&sandbox, start(&sandbox, b"/work/small", 0), []).await?;
@@ -78,11 +131,22 @@ pub(crate) async fn a_file_comes_back_as_it_was_sent(daemon: Arc<Daemon>) -> Res
 
 pub(crate) async fn a_broken_off_upload_changes_nothing(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    write(&sandbox, start(&sandbox, b"/work/f", 0), [Bytes::from("old")]).await?;
+    write(
+        &sandbox,
+        start(&sandbox, b"/work/f", 0),
+        [Bytes::from("old")],
+    )
+    .await?;
     let (messages, stream) = mpsc::channel(4);
     let send = |message| {
         let messages = messages.clone();
-        async move { messages.send(FileWriteRequest { message: Some(message) }).await }
+        async move {
+            messages
+                .send(FileWriteRequest {
+                    message: Some(message),
+                })
+                .await
+        }
     };
     send(Message::Start(start(&sandbox, b"/work/f", 0))).await?;
     send(Message::Data(Bytes::from(vec![1; 1_000_000]))).await?;
@@ -93,15 +157,19 @@ pub(crate) async fn a_broken_off_upload_changes_nothing(daemon: Arc<Daemon>) -> 
         tokio::task::yield_now().await;
     }
     call.abort();
-    drop(messages);
+    assert!(call.await.is_err());
     while sandbox.sh("ls -A /work").await?.text() != "f\n" {
         tokio::task::yield_now().await;
     }
-    assert_eq!(read(&sandbox, b"/work/f", 0, 0).await?, b"old");
+    // A stream that ends in good order would have been a whole file.
+    drop(messages);
+    assert!(read(&sandbox, b"/work/f", 0, 0).await? == b"old");
     // Nor does one that does not fit.
     let zeros = Bytes::from(vec![0; 1 << 20]);
     let pieces = std::iter::repeat_n(zeros, 140);
-    let full = write(&sandbox, start(&sandbox, b"/work/f", 0), pieces).await.unwrap_err();
+    let full = write(&sandbox, start(&sandbox, b"/work/f", 0), pieces)
+        .await
+        .unwrap_err();
     assert_eq!(full.code(), Code::ResourceExhausted, "{full}");
     assert_eq!(read(&sandbox, b"/work/f", 0, 0).await?, b"old");
     assert_eq!(sandbox.sh("ls -A /work").await?.text(), "f\n");
@@ -111,22 +179,41 @@ pub(crate) async fn a_broken_off_upload_changes_nothing(daemon: Arc<Daemon>) -> 
 /// Kilobytes of the daemon's memory that are its own.
 fn memory_of(pid: i32) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    Ok(line.and_then(|line| line.trim().strip_suffix(" kB")).unwrap_or("0").parse()?)
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    Ok(line
+        .and_then(|line| line.trim().strip_suffix(" kB"))
+        .unwrap_or("0")
+        .parse()?)
 }
 
 pub(crate) async fn gigabytes_take_no_memory(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    let pid = sandbox.client.clone().hello(innkeeper_proto::v1::Empty {}).await?.into_inner().pid;
+    let pid = sandbox
+        .client
+        .clone()
+        .hello(innkeeper_proto::v1::Empty {})
+        .await?
+        .into_inner()
+        .pid;
     let before = memory_of(pid)?;
     // A file with a hole takes no disk and is read like any other.
-    sandbox.sh("dd if=/dev/null of=/work/big bs=1 seek=1073741824").await?.code()?;
+    sandbox
+        .sh("dd if=/dev/null of=/work/big bs=1 seek=1073741824")
+        .await?
+        .code()?;
     let request = FileReadRequest {
         target: sandbox.target(),
         path: Bytes::from("/work/big"),
         ..FileReadRequest::default()
     };
-    let mut chunks = sandbox.client.clone().read_file(request).await?.into_inner();
+    let mut chunks = sandbox
+        .client
+        .clone()
+        .read_file(request)
+        .await?
+        .into_inner();
     let (mut size, mut most) = (0, 0);
     while let Some(chunk) = chunks.message().await? {
         size += chunk.data.len();
@@ -147,38 +234,96 @@ pub(crate) async fn directories_are_listed_and_removed(daemon: Arc<Daemon>) -> R
     assert_eq!(sandbox.sh(script).await?.code()?, 0);
     let client = &mut sandbox.client.clone();
     let list = client.list(sandbox.path("d")).await?.into_inner().entries;
-    let names: Vec<_> = list.iter().map(|entry| (&*entry.path, entry.kind())).collect();
-    assert_eq!(names, [
-        (b"a".as_slice(), FileKind::File),
-        (b"deep_deep_deep_deep_deep".as_slice(), FileKind::Directory),
-        (b"l".as_slice(), FileKind::Symlink),
-        (b"p".as_slice(), FileKind::Fifo),
-        (b"sub".as_slice(), FileKind::Directory),
-    ]);
-    assert_eq!((list[0].mode, &*list[2].link_target), (0o640, b"a".as_slice()));
-    let deep = [b"/work/d".to_vec(), b"/deep_deep_deep_deep_deep".repeat(300), b"/end".to_vec()].concat();
-    assert_eq!(client.stat(sandbox.path(&deep)).await?.into_inner().kind(), FileKind::File);
+    let names: Vec<_> = list
+        .iter()
+        .map(|entry| (&*entry.path, entry.kind()))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            (b"a".as_slice(), FileKind::File),
+            (b"deep_deep_deep_deep_deep".as_slice(), FileKind::Directory),
+            (b"l".as_slice(), FileKind::Symlink),
+            (b"p".as_slice(), FileKind::Fifo),
+            (b"sub".as_slice(), FileKind::Directory),
+        ]
+    );
+    assert_eq!(
+        (list[0].mode, &*list[2].link_target),
+        (0o640, b"a".as_slice())
+    );
+    let deep = [
+        b"/work/d".to_vec(),
+        b"/deep_deep_deep_deep_deep".repeat(300),
+        b"/end".to_vec(),
+    ]
+    .concat();
+    assert_eq!(
+        client.stat(sandbox.path(&deep)).await?.into_inner().kind(),
+        FileKind::File
+    );
     let error = client.remove(sandbox.path("d")).await.unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition);
-    client.remove(PathRequest { recursive: true, ..sandbox.path("d") }).await?;
-    assert_eq!(client.stat(sandbox.path("d")).await.unwrap_err().code(), Code::NotFound);
-    sandbox.sh("mkdir many; cd many; seq 1 30000 | while read n; do : >file_$n; done").await?;
-    assert_eq!(client.list(sandbox.path("many")).await?.into_inner().entries.len(), 30_000);
+    client
+        .remove(PathRequest {
+            recursive: true,
+            ..sandbox.path("d")
+        })
+        .await?;
+    assert_eq!(
+        client.stat(sandbox.path("d")).await.unwrap_err().code(),
+        Code::NotFound
+    );
+    sandbox
+        .sh("mkdir many; cd many; seq 1 30000 | while read n; do : >file_$n; done")
+        .await?;
+    assert_eq!(
+        client
+            .list(sandbox.path("many"))
+            .await?
+            .into_inner()
+            .entries
+            .len(),
+        30_000
+    );
     Ok(())
 }
 
 pub(crate) async fn paths_stay_inside_and_errors_have_codes(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
     let client = &mut sandbox.client.clone();
-    sandbox.sh("ln -s / root; ln -s ../../../../../../etc up; ln -s /proc/1/root out").await?;
+    sandbox
+        .sh("ln -s / root; ln -s ../../../../../../etc up; ln -s /proc/1/root out")
+        .await?;
     let passwd = sandbox.sh("cat /etc/passwd").await?.stdout;
-    for path in ["/../../../etc/passwd", "root/etc/passwd", "up/passwd", "/work/../etc/passwd"] {
-        assert_eq!(read(&sandbox, path.as_bytes(), 0, 0).await?, passwd, "{path}");
+    for path in [
+        "/../../../etc/passwd",
+        "root/etc/passwd",
+        "up/passwd",
+        "/work/../etc/passwd",
+    ] {
+        assert_eq!(
+            read(&sandbox, path.as_bytes(), 0, 0).await?,
+            passwd,
+            "{path}"
+        );
     }
-    assert!(read(&sandbox, b"out/etc/passwd", 0, 0).await.is_err(), "a magic link is not followed");
+    assert!(
+        read(&sandbox, b"out/etc/passwd", 0, 0).await.is_err(),
+        "a magic link is not followed"
+    );
     let link = client.stat(sandbox.path("root")).await?.into_inner();
-    assert_eq!((link.kind(), &*link.link_target), (FileKind::Symlink, b"/".as_slice()));
-    let target = client.stat(PathRequest { follow: true, ..sandbox.path("root") }).await?.into_inner();
+    assert_eq!(
+        (link.kind(), &*link.link_target),
+        (FileKind::Symlink, b"/".as_slice())
+    );
+    let target = client
+        .stat(PathRequest {
+            follow: true,
+            ..sandbox.path("root")
+        })
+        .await?
+        .into_inner();
     assert_eq!(target.kind(), FileKind::Directory);
     for (path, code) in [
         ("/nowhere", Code::NotFound),
@@ -186,18 +331,39 @@ pub(crate) async fn paths_stay_inside_and_errors_have_codes(daemon: Arc<Daemon>)
         ("", Code::InvalidArgument),
         ("a\0b", Code::InvalidArgument),
     ] {
-        assert_eq!(client.stat(sandbox.path(path)).await.unwrap_err().code(), code, "{path:?}");
+        assert_eq!(
+            client.stat(sandbox.path(path)).await.unwrap_err().code(),
+            code,
+            "{path:?}"
+        );
     }
-    let error = write(&sandbox, start(&sandbox, b"/nowhere/x", 0), []).await.unwrap_err();
+    let error = write(&sandbox, start(&sandbox, b"/nowhere/x", 0), [])
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
-    let error = write(&sandbox, start(&sandbox, b"/etc", 0), []).await.unwrap_err();
+    let error = write(&sandbox, start(&sandbox, b"/etc", 0), [])
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition);
-    let error = client.remove(PathRequest { recursive: true, ..sandbox.path("/") }).await.unwrap_err();
+    let error = client
+        .remove(PathRequest {
+            recursive: true,
+            ..sandbox.path("/")
+        })
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition);
     // A link of the image is followed, one made since is not.
-    write(&sandbox, start(&sandbox, b"/image-link/x", 0), [Bytes::from("x")]).await?;
+    write(
+        &sandbox,
+        start(&sandbox, b"/image-link/x", 0),
+        [Bytes::from("x")],
+    )
+    .await?;
     assert_eq!(read(&sandbox, b"/work/x", 0, 0).await?, b"x");
-    let error = write(&sandbox, start(&sandbox, b"root/work/y", 0), []).await.unwrap_err();
+    let error = write(&sandbox, start(&sandbox, b"root/work/y", 0), [])
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
     assert!(error.message().contains("root -> /"), "{error}");
     Ok(())

@@ -21,8 +21,12 @@ pub(crate) async fn it_is_at_its_end_unless_asked_for(daemon: Arc<Daemon>) -> Re
 
 pub(crate) async fn it_flows_in_both_directions(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    let mut talk =
-        sandbox.start(ExecStart { stdin: true, ..sandbox.command(&["cat"]) }).await?;
+    let mut talk = sandbox
+        .start(ExecStart {
+            stdin: true,
+            ..sandbox.command(&["cat"])
+        })
+        .await?;
     for word in ["one\n", "two\n"] {
         talk.send(Asked::Stdin(Bytes::from(word))).await?;
         talk.expect(word.as_bytes()).await?;
@@ -33,10 +37,14 @@ pub(crate) async fn it_flows_in_both_directions(daemon: Arc<Daemon>) -> Result<(
     let feed = tokio::spawn(async move {
         for _ in 0..32 {
             let message = Some(Asked::Stdin(piece.clone()));
-            requests.send(innkeeper_proto::v1::ExecRequest { message }).await?;
+            requests
+                .send(innkeeper_proto::v1::ExecRequest { message })
+                .await?;
         }
         let message = Some(Asked::StdinEnd(true));
-        requests.send(innkeeper_proto::v1::ExecRequest { message }).await?;
+        requests
+            .send(innkeeper_proto::v1::ExecRequest { message })
+            .await?;
         anyhow::Ok(())
     });
     let mut replies = talk.replies;
@@ -46,16 +54,51 @@ pub(crate) async fn it_flows_in_both_directions(daemon: Arc<Daemon>) -> Result<(
     Ok(())
 }
 
+pub(crate) async fn a_caller_that_is_cut_off_ends_no_input(daemon: Arc<Daemon>) -> Result<()> {
+    let sandbox = daemon.sandbox().await?;
+    let start = ExecStart {
+        stdin: true,
+        detach: true,
+        exec_id: "fed".to_owned(),
+        ..sandbox.command(&["cat"])
+    };
+    let mut talk = sandbox.start(start.clone()).await?;
+    talk.send(Asked::Stdin(Bytes::from("first "))).await?;
+    talk.expect(b"first ").await?;
+    drop(talk);
+    // Long enough for the command to see an end, were there one.
+    sandbox.sh("sleep 0.3").await?;
+    let mut again = sandbox.start(start).await?;
+    again.expect(b"first ").await?;
+    again.send(Asked::Stdin(Bytes::from("second"))).await?;
+    again.send(Asked::StdinEnd(true)).await?;
+    let said = again.finish().await?;
+    assert_eq!((said.text().as_str(), said.code()?), ("second", 0));
+    Ok(())
+}
+
 pub(crate) async fn a_command_that_stops_reading_ends_cleanly(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    for script in ["head -c 1 | wc -c", "head -c 1 | wc -c; exec <&-; sleep 0.3"] {
-        let talk = sandbox.start(ExecStart { stdin: true, ..sandbox.script(script) }).await?;
+    for script in [
+        "head -c 1 | wc -c",
+        "head -c 1 | wc -c; exec <&-; sleep 0.3",
+    ] {
+        let talk = sandbox
+            .start(ExecStart {
+                stdin: true,
+                ..sandbox.script(script)
+            })
+            .await?;
         let requests = talk.requests.clone();
         let piece = Bytes::from(vec![0; 1 << 20]);
         let feed = tokio::spawn(async move {
             for n in 0..100 {
                 let message = Some(Asked::Stdin(piece.clone()));
-                if requests.send(innkeeper_proto::v1::ExecRequest { message }).await.is_err() {
+                if requests
+                    .send(innkeeper_proto::v1::ExecRequest { message })
+                    .await
+                    .is_err()
+                {
                     return n;
                 }
             }
@@ -77,7 +120,11 @@ pub(crate) async fn a_command_that_stops_reading_ends_cleanly(daemon: Arc<Daemon
         let piece = Bytes::from(vec![0; 1 << 20]);
         loop {
             let message = Some(Asked::Stdin(piece.clone()));
-            if requests.send(innkeeper_proto::v1::ExecRequest { message }).await.is_err() {
+            if requests
+                .send(innkeeper_proto::v1::ExecRequest { message })
+                .await
+                .is_err()
+            {
                 return;
             }
         }
@@ -88,7 +135,11 @@ pub(crate) async fn a_command_that_stops_reading_ends_cleanly(daemon: Arc<Daemon
     let beside = sandbox.start(start).await?;
     beside.send(Asked::Signal(9)).await?;
     for talk in [beside, talk] {
-        let finished = talk.finish().await?.finished.context("there was no last frame")?;
+        let finished = talk
+            .finish()
+            .await?
+            .finished
+            .context("there was no last frame")?;
         assert_eq!((finished.exit_code, finished.signal), (None, 9));
     }
     flood.await?;

@@ -14,14 +14,20 @@ pub(crate) async fn all_of_it_arrives(daemon: Arc<Daemon>) -> Result<()> {
     let said = sandbox.sh("seq 1 2000000; echo end >&2; exit 7").await?;
     assert_eq!(said.stdout.len(), 14_888_896);
     assert!(said.stdout.ends_with(b"\n2000000\n"));
-    assert_eq!((said.stderr.as_slice(), said.code()?), (b"end\n".as_slice(), 7));
+    assert_eq!(
+        (said.stderr.as_slice(), said.code()?),
+        (b"end\n".as_slice(), 7)
+    );
     Ok(())
 }
 
 pub(crate) async fn merged_output_keeps_its_order(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
     let script = "i=0; while [ $i -lt 500 ]; do echo out$i; echo err$i >&2; i=$((i+1)); done";
-    let start = ExecStart { merge_output: true, ..sandbox.script(script) };
+    let start = ExecStart {
+        merge_output: true,
+        ..sandbox.script(script)
+    };
     let said = sandbox.run(start).await?;
     let expected: String = (0..500).map(|i| format!("out{i}\nerr{i}\n")).collect();
     assert_eq!(String::from_utf8_lossy(&said.merged), expected);
@@ -33,7 +39,11 @@ pub(crate) async fn the_last_byte_of_short_commands_is_there(daemon: Arc<Daemon>
     let sandbox = daemon.sandbox().await?;
     for n in 0..500 {
         let said = sandbox.run(sandbox.command(&["printf", "X"])).await?;
-        assert_eq!((said.stdout.as_slice(), said.code()?), (b"X".as_slice(), 0), "run {n}");
+        assert_eq!(
+            (said.stdout.as_slice(), said.code()?),
+            (b"X".as_slice(), 0),
+            "run {n}"
+        );
     }
     Ok(())
 }
@@ -98,6 +108,10 @@ pub(crate) async fn too_much_is_cut_and_flagged(daemon: Arc<Daemon>) -> Result<(
     let finished = said.finished.as_ref().context("there was no last frame")?;
     assert!(finished.truncated);
     assert_eq!(said.code()?, 6);
-    assert!(said.bytes <= limits::OUTPUT && said.bytes > limits::OUTPUT * 9 / 10, "{}", said.bytes);
+    assert!(
+        said.bytes <= limits::OUTPUT && said.bytes > limits::OUTPUT * 9 / 10,
+        "{}",
+        said.bytes
+    );
     Ok(())
 }

@@ -15,7 +15,12 @@ async fn open(sandbox: &Sandbox, shell: &'static str) -> Result<SessionRef> {
         env: vec![Bytes::from("GIVEN=here")],
         ..SessionOpen::default()
     };
-    Ok(sandbox.client.clone().open_session(request).await?.into_inner())
+    Ok(sandbox
+        .client
+        .clone()
+        .open_session(request)
+        .await?
+        .into_inner())
 }
 
 async fn run(
@@ -25,8 +30,17 @@ async fn run(
     timeout_ms: u64,
 ) -> Result<SessionResult, tonic::Status> {
     let session = Some(session.clone());
-    let request = SessionRun { session, command: command.into(), timeout_ms };
-    Ok(sandbox.client.clone().run_in_session(request).await?.into_inner())
+    let request = SessionRun {
+        session,
+        command: command.into(),
+        timeout_ms,
+    };
+    Ok(sandbox
+        .client
+        .clone()
+        .run_in_session(request)
+        .await?
+        .into_inner())
 }
 
 pub(crate) async fn state_stays_between_commands(daemon: Arc<Daemon>) -> Result<()> {
@@ -35,17 +49,35 @@ pub(crate) async fn state_stays_between_commands(daemon: Arc<Daemon>) -> Result<
         let session = open(&sandbox, shell).await?;
         let first = "cd /tmp; export KEPT='a  b'; f() { echo f:$1; }; echo err >&2; exit_code() { return $1; }";
         let result = run(&sandbox, &session, first, 0).await?;
-        assert_eq!((result.exit_code, &*result.output), (Some(0), b"err\n".as_slice()));
-        let result = run(&sandbox, &session, "pwd; printenv KEPT GIVEN; f x; exit_code 9", 0).await?;
+        assert_eq!(
+            (result.exit_code, &*result.output),
+            (Some(0), b"err\n".as_slice())
+        );
+        let result = run(
+            &sandbox,
+            &session,
+            "pwd; printenv KEPT GIVEN; f x; exit_code 9",
+            0,
+        )
+        .await?;
         assert_eq!(&*result.output, b"/tmp\na  b\nhere\nf:x\n");
         assert_eq!(result.exit_code, Some(9));
-        let result = run(&sandbox, &session, "echo $?; cat; echo 'it''s'\necho two lines", 0).await?;
+        let result = run(
+            &sandbox,
+            &session,
+            "echo $?; cat; echo 'it''s'\necho two lines",
+            0,
+        )
+        .await?;
         assert_eq!(&*result.output, b"9\nits\ntwo lines\n");
         let result = run(&sandbox, &session, "echo 'open", 0).await?;
         assert!(result.exit_code != Some(0) && !result.ended, "{result:?}");
         // A word that only the daemon knows tells the end; commands have no way to it.
         let result = run(&sandbox, &session, "echo x >&9; ls /proc/self/fd", 0).await?;
-        assert!(!result.output.windows(2).any(|two| two == b"\n9"), "{result:?}");
+        assert!(
+            !result.output.windows(2).any(|two| two == b"\n9"),
+            "{result:?}"
+        );
         let result = run(&sandbox, &session, "seq 1 400000; echo last", 0).await?;
         assert!(result.output.ends_with(b"400000\nlast\n") && !result.truncated);
         let result = run(&sandbox, &session, "seq 1 4000000", 0).await?;
@@ -66,7 +98,11 @@ pub(crate) async fn concurrent_callers_take_turns(daemon: Arc<Daemon>) -> Result
         .map(|n: i32| {
             let (sandbox, session) = (sandbox.clone(), session.clone());
             tokio::spawn(async move {
-                let command = format!("echo id{n}; sleep 0.0{}; echo id{n}; (exit {})", n % 4, n % 7);
+                let command = format!(
+                    "echo id{n}; sleep 0.0{}; echo id{n}; (exit {})",
+                    n % 4,
+                    n % 7
+                );
                 run(&sandbox, &session, command, 0).await
             })
         })
@@ -83,16 +119,31 @@ pub(crate) async fn a_timeout_keeps_the_session(daemon: Arc<Daemon>) -> Result<(
     let sandbox = daemon.sandbox().await?;
     let session = open(&sandbox, "").await?;
     run(&sandbox, &session, "KEPT=1", 0).await?;
-    let result = run(&sandbox, &session, "echo part; setsid sleep 9001 & sleep 9001", 500).await?;
-    assert!(result.timed_out && !result.ended && result.exit_code.is_none(), "{result:?}");
+    let result = run(
+        &sandbox,
+        &session,
+        "echo part; setsid sleep 9001 & sleep 9001",
+        500,
+    )
+    .await?;
+    assert!(
+        result.timed_out && !result.ended && result.exit_code.is_none(),
+        "{result:?}"
+    );
     assert!(result.output.starts_with(b"part\n"));
     let result = run(&sandbox, &session, "echo $KEPT", 0).await?;
     assert!(result.output.ends_with(b"1\n"), "{result:?}");
-    let left = sandbox.sh("for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$p; echo; done").await?;
+    let left = sandbox
+        .sh("for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$p; echo; done")
+        .await?;
     assert!(!left.text().contains("sleep 9001"), "{}", left.text());
     // A caller that leaves has its command killed too.
     let call = run(&sandbox, &session, "sleep 9002", 0);
-    assert!(tokio::time::timeout(std::time::Duration::from_millis(300), call).await.is_err());
+    assert!(
+        tokio::time::timeout(std::time::Duration::from_millis(300), call)
+            .await
+            .is_err()
+    );
     let result = run(&sandbox, &session, "echo $KEPT", 0).await?;
     assert!(result.output.ends_with(b"1\n"), "{result:?}");
     // A shell that is busy itself cannot be kept.
@@ -105,7 +156,10 @@ pub(crate) async fn a_shell_that_ends_ends_its_session(daemon: Arc<Daemon>) -> R
     let sandbox = daemon.sandbox().await?;
     let session = open(&sandbox, "").await?;
     let result = run(&sandbox, &session, "echo bye; exit 5", 0).await?;
-    assert_eq!((result.exit_code, &*result.output, result.ended), (Some(5), b"bye\n".as_slice(), true));
+    assert_eq!(
+        (result.exit_code, &*result.output, result.ended),
+        (Some(5), b"bye\n".as_slice(), true)
+    );
     let error = run(&sandbox, &session, "true", 0).await.unwrap_err();
     assert_eq!(error.code(), tonic::Code::NotFound);
     let error = open(&sandbox, "/bin/true").await.unwrap_err();

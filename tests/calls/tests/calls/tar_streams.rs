@@ -11,7 +11,12 @@ use innkeeper_test_calls::sandbox::Sandbox;
 use tonic::{Code, Status};
 
 async fn pack(sandbox: &Sandbox, path: &str) -> Result<Vec<u8>, Status> {
-    let mut chunks = sandbox.client.clone().tar_out(sandbox.path(path)).await?.into_inner();
+    let mut chunks = sandbox
+        .client
+        .clone()
+        .tar_out(sandbox.path(path))
+        .await?
+        .into_inner();
     let mut whole = Vec::new();
     while let Some(chunk) = chunks.message().await? {
         whole.extend_from_slice(&chunk.data);
@@ -20,13 +25,25 @@ async fn pack(sandbox: &Sandbox, path: &str) -> Result<Vec<u8>, Status> {
 }
 
 async fn unpack(sandbox: &Sandbox, path: &str, archive: &[u8]) -> Result<TarInReply, Status> {
-    let start = TarInStart { target: sandbox.target(), path: Bytes::copy_from_slice(path.as_bytes()) };
-    let data = archive.chunks(60_000).map(|piece| Message::Data(Bytes::copy_from_slice(piece)));
+    let start = TarInStart {
+        target: sandbox.target(),
+        path: Bytes::copy_from_slice(path.as_bytes()),
+    };
+    let data = archive
+        .chunks(60_000)
+        .map(|piece| Message::Data(Bytes::copy_from_slice(piece)));
     let messages: Vec<_> = std::iter::once(Message::Start(start))
         .chain(data)
-        .map(|message| TarInRequest { message: Some(message) })
+        .map(|message| TarInRequest {
+            message: Some(message),
+        })
         .collect();
-    Ok(sandbox.client.clone().tar_in(tokio_stream::iter(messages)).await?.into_inner())
+    Ok(sandbox
+        .client
+        .clone()
+        .tar_in(tokio_stream::iter(messages))
+        .await?
+        .into_inner())
 }
 
 /// Everything about a tree that a guest can see and that stays.
@@ -48,7 +65,9 @@ pub(crate) async fn a_tree_comes_back_as_it_was(daemon: Arc<Daemon>) -> Result<(
     let before = sandbox.sh(&format!("cd t; {LISTING}")).await?;
     let after = sandbox.sh(&format!("cd u; {LISTING}")).await?;
     assert_eq!(before.text(), after.text());
-    assert!(before.text().contains("odd *name") && before.text().contains("4750 1000:7 1234567890"));
+    assert!(
+        before.text().contains("odd *name") && before.text().contains("4750 1000:7 1234567890")
+    );
     // Another reader agrees, and another writer is understood.
     let names: Vec<_> = tar::Archive::new(pack(&sandbox, "t").await?.as_slice())
         .entries()?
@@ -61,14 +80,26 @@ pub(crate) async fn a_tree_comes_back_as_it_was(daemon: Arc<Daemon>) -> Result<(
     header.set_mode(0o600);
     builder.append_data(&mut header, "a/".repeat(80) + "name", b"data".as_slice())?;
     unpack(&sandbox, "/work", &builder.into_inner()?).await?;
-    assert_eq!(sandbox.sh(&format!("cat {}name", "a/".repeat(80))).await?.text(), "data");
+    assert_eq!(
+        sandbox
+            .sh(&format!("cat {}name", "a/".repeat(80)))
+            .await?
+            .text(),
+        "data"
+    );
     Ok(())
 }
 
 pub(crate) async fn nothing_is_unpacked_outside(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    sandbox.sh("mkdir /work/t; ln -s /etc /work/t/planted; ln -s ../.. /work/t/up").await?.code()?;
-    let before = sandbox.sh("ls -A / /etc /tmp; cat /etc/passwd").await?.text();
+    sandbox
+        .sh("mkdir /work/t; ln -s /etc /work/t/planted; ln -s ../.. /work/t/up")
+        .await?
+        .code()?;
+    let before = sandbox
+        .sh("ls -A / /etc /tmp; cat /etc/passwd")
+        .await?
+        .text();
     let one = |name: &str| -> Result<Vec<u8>> {
         let mut header = tar::Header::new_gnu();
         header.set_size(1);
@@ -84,29 +115,52 @@ pub(crate) async fn nothing_is_unpacked_outside(daemon: Arc<Daemon>) -> Result<(
         builder.append(&header, b"x".as_slice())?;
         Ok(builder.into_inner()?)
     };
-    for name in ["../../esc1", "ok/../../esc3", "planted/passwd", "up/esc", "planted/new"] {
-        let status = unpack(&sandbox, "/work/t", &one(name)?).await.expect_err(name);
+    for name in [
+        "../../esc1",
+        "ok/../../esc3",
+        "planted/passwd",
+        "up/esc",
+        "planted/new",
+    ] {
+        let status = unpack(&sandbox, "/work/t", &one(name)?)
+            .await
+            .expect_err(name);
         assert_eq!(status.code(), Code::FailedPrecondition, "{name}: {status}");
     }
     unpack(&sandbox, "/work/t", &one("/tmp/esc2")?).await?;
     assert_eq!(sandbox.sh("cat /work/t/tmp/esc2").await?.text(), "x");
     // Into the root, a link that the guest made is not followed either; the image's own are.
     sandbox.sh("ln -s /etc /work/trap").await?.code()?;
-    unpack(&sandbox, "/", &one("work/trap/passwd")?).await.expect_err("a trap");
+    unpack(&sandbox, "/", &one("work/trap/passwd")?)
+        .await
+        .expect_err("a trap");
     unpack(&sandbox, "/", &one("image-link/ok")?).await?;
-    unpack(&sandbox, "/work/trap", &one("passwd")?).await.expect_err("a trap");
+    unpack(&sandbox, "/work/trap", &one("passwd")?)
+        .await
+        .expect_err("a trap");
     assert_eq!(sandbox.sh("cat /work/ok").await?.text(), "x");
-    assert_eq!(sandbox.sh("ls -A / /etc /tmp; cat /etc/passwd").await?.text(), before);
+    assert_eq!(
+        sandbox
+            .sh("ls -A / /etc /tmp; cat /etc/passwd")
+            .await?
+            .text(),
+        before
+    );
     Ok(())
 }
 
 pub(crate) async fn a_reader_that_leaves_ends_the_call(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
-    sandbox.sh("dd if=/dev/null of=/work/big bs=1 seek=1073741824").await?.code()?;
+    sandbox
+        .sh("dd if=/dev/null of=/work/big bs=1 seek=1073741824")
+        .await?
+        .code()?;
     let count = "set -- /proc/[0-9]*; echo $#";
     let before = sandbox.sh(count).await?.text();
     for _ in 0..10 {
-        let request = PathRequest { ..sandbox.path("/work") };
+        let request = PathRequest {
+            ..sandbox.path("/work")
+        };
         let mut chunks = sandbox.client.clone().tar_out(request).await?.into_inner();
         chunks.message().await?;
     }
