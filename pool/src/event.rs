@@ -106,6 +106,8 @@ pub struct Ready {
     /// What was observed. None makes the template single use when it is the first, and ends the slot when a
     /// baseline is on record.
     pub observed: Option<Baseline>,
+    /// Why there is nothing that a reset could be compared with, where it is known.
+    pub single_use: Option<String>,
     /// How deep.
     pub depth: Depth,
 }

@@ -77,4 +77,7 @@ pub struct Template {
     pub image: ImageId,
     /// What first ready recorded; none makes every sandbox of it single use.
     pub baseline: Option<Baseline>,
+    /// Why there is none, where first ready said so.
+    #[serde(default)]
+    pub single_use: Option<String>,
 }

@@ -78,6 +78,7 @@ impl Hand {
     fn ready(&mut self, slot: &SlotId, generation: u64) -> Step {
         let result = Ok(Ready {
             observed: Some(baseline("x")),
+            single_use: None,
             depth: Depth::Full,
         });
         self.feed(Event::Specialised {
@@ -337,6 +338,7 @@ fn a_later_sandbox_with_other_digests_is_retired_and_the_request_served_elsewher
     }));
     let result = Ok(Ready {
         observed: Some(baseline("y")),
+        single_use: None,
         depth: Depth::Full,
     });
     let step = hand.feed(Event::Specialised {

@@ -155,7 +155,12 @@ impl Pool {
         }
         match entry.record.state.template() {
             Some(template) if self.template_usable(template) => None,
-            Some(_) | None => single("no baseline on record"),
+            Some(template) => {
+                let known = self.templates.get(template);
+                let why = known.and_then(|known| known.single_use.as_deref());
+                single(why.unwrap_or("no baseline on record"))
+            }
+            None => single("no baseline on record"),
         }
     }
 

@@ -98,7 +98,7 @@ impl Pool {
         match checked {
             Ok(ready) => {
                 if first {
-                    self.record_template(template, image, ready.observed);
+                    self.record_template(template, image, &ready);
                 }
                 self.specialise_succeeded(slot, ready.depth);
             }
@@ -156,14 +156,15 @@ impl Pool {
     }
 
     /// First ready happened: from now on every other sandbox of the template is made by this record.
-    fn record_template(&mut self, key: TemplateKey, image: ImageId, observed: Option<Baseline>) {
+    fn record_template(&mut self, key: TemplateKey, image: ImageId, ready: &Ready) {
         self.preparing.remove(&key);
         for request in self.queue.of_template(&key) {
             if let Some(waiting) = self.queue.get(&request) {
                 self.touched.insert(waiting.request.class.id.clone());
             }
         }
-        let baseline = observed.filter(|seen| seen.usable(self.config.baseline_format));
+        let baseline = ready.observed.clone();
+        let baseline = baseline.filter(|seen| seen.usable(self.config.baseline_format));
         self.dirty.insert(Dirty::Template(key.clone()));
         self.templates.insert(
             key.clone(),
@@ -171,6 +172,7 @@ impl Pool {
                 key,
                 image,
                 baseline,
+                single_use: ready.single_use.clone(),
             },
         );
     }

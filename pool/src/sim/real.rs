@@ -368,6 +368,7 @@ impl World {
                 let observed = Some(observed);
                 Ok(Ready {
                     observed,
+                    single_use: None,
                     depth: Depth::Full,
                 })
             }
