@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,8 @@ struct Stored {
 pub struct Templates {
     dir: PathBuf,
     known: RwLock<HashMap<String, Arc<Resolved>>>,
+    /// One writer at a time: many leases may bring the same template first.
+    writing: Mutex<()>,
 }
 
 impl Templates {
@@ -57,6 +59,7 @@ impl Templates {
         Ok(Self {
             dir: dir.to_owned(),
             known: RwLock::new(known),
+            writing: Mutex::default(),
         })
     }
 
@@ -77,6 +80,10 @@ impl Templates {
         ground: &Ground,
     ) -> Result<Arc<Resolved>, Error> {
         let key = resolved.spec.key.clone();
+        if let Some(known) = self.get(&key) {
+            return Ok(known);
+        }
+        let _writing = self.writing.lock().unwrap_or_else(|lock| lock.into_inner());
         if let Some(known) = self.get(&key) {
             return Ok(known);
         }
