@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::proc_dir::{ObserveError, ProcDir, call, names_in, read_all};
@@ -92,10 +93,15 @@ fn network(proc: &ProcDir, scope: InsideScope) -> Result<Option<Facts>, ObserveE
         if texts.contains_key(name) {
             continue;
         }
-        texts.insert(
-            name.to_owned(),
-            proc.text_if_there(&format!("thread-self/net/{name}"))?,
-        );
+        let text = match proc.text_if_there(&format!("thread-self/net/{name}")) {
+            // Of a network that is not the sandbox's own, its root may not read everything.
+            Err(ObserveError::Call {
+                source: Errno::ACCESS,
+                ..
+            }) if scope.network != Scope::Own => None,
+            other => other?,
+        };
+        texts.insert(name.to_owned(), text);
     }
     let range = proc.text("sys/net/ipv4/ip_local_port_range")?;
     let mut ports = range.split_whitespace().map(str::parse);
