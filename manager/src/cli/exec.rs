@@ -118,6 +118,9 @@ pub(crate) async fn in_lease(
     } else if outcome.finished.timed_out && !global.json {
         eprintln!("innkeeper: the command ran into its timeout and was killed");
     }
+    if outcome.finished.truncated && !global.json {
+        eprintln!("innkeeper: the output was longer than is kept of it: its end is missing");
+    }
     Ok(outcome.code())
 }
 
