@@ -15,7 +15,12 @@ pub fn repository() -> PathBuf {
 /// A sentence that says where it was looked for.
 pub fn shared(folder: &str) -> Result<PathBuf, String> {
     let root = std::env::var_os("INNKEEPER_SHARED").map_or_else(
-        || repository().parent().unwrap_or(Path::new("/")).join("shared"),
+        || {
+            repository()
+                .parent()
+                .unwrap_or(Path::new("/"))
+                .join("shared")
+        },
         PathBuf::from,
     );
     let folder = root.join(folder);
@@ -23,7 +28,9 @@ pub fn shared(folder: &str) -> Result<PathBuf, String> {
         return Ok(folder);
     }
     let shown = folder.display();
-    Err(format!("no recorded data at {shown}: name its folder in INNKEEPER_SHARED"))
+    Err(format!(
+        "no recorded data at {shown}: name its folder in INNKEEPER_SHARED"
+    ))
 }
 
 /// Runs a recipe below `fixtures/` and returns its lines, split at tabs.
@@ -38,7 +45,12 @@ pub fn built(recipe: &str, arguments: &[&str]) -> Vec<Vec<String>> {
         .stderr(Stdio::inherit())
         .output()
         .unwrap_or_else(|error| panic!("{}: {error}", script.display()));
-    assert!(output.status.success(), "{} failed: {:?}", script.display(), output.status);
+    assert!(
+        output.status.success(),
+        "{} failed: {:?}",
+        script.display(),
+        output.status
+    );
     let text = String::from_utf8(output.stdout).expect("names and paths");
     let split = |line: &str| line.split('\t').map(str::to_owned).collect();
     text.lines().map(split).collect()

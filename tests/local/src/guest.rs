@@ -1,5 +1,7 @@
 //! A lease and what is done with it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use innkeeper_test_cli::{Inn, Ran};
 use serde_json::Value;
 
@@ -27,9 +29,18 @@ impl<'a> Guest<'a> {
     /// Asks for a sandbox of an image.
     #[track_caller]
     pub fn lease(inn: &'a Inn, test: &str, image: &str, template: &Value) -> Self {
-        let file = inn.file(&format!("template-{test}.json"), template.to_string());
+        // Tests may ask for many at once, each by a file of its own.
+        static ASKED: AtomicU64 = AtomicU64::new(0);
+        let number = ASKED.fetch_add(1, Ordering::Relaxed);
+        let file = inn.file(
+            &format!("template-{test}-{number}.json"),
+            template.to_string(),
+        );
         let file = file.to_str().expect("a plain path");
-        let lease = inn.run(["lease", image, "--json", "--template", file]).ok().json();
+        let lease = inn
+            .run(["lease", image, "--json", "--template", file])
+            .ok()
+            .json();
         let id = lease["lease"].as_str().expect("an id").to_owned();
         Self { inn, lease, id }
     }
@@ -52,7 +63,8 @@ impl<'a> Guest<'a> {
 
     /// Runs a command inside with options of `exec`.
     pub fn with(&self, options: &[&str], argv: &[&str]) -> Ran {
-        self.inn.run([&["exec", &self.id], options, &["--"], argv].concat())
+        self.inn
+            .run([&["exec", &self.id], options, &["--"], argv].concat())
     }
 
     /// Runs a command inside and returns what `exec --json` says of it.
@@ -67,7 +79,9 @@ impl<'a> Guest<'a> {
     #[track_caller]
     pub fn bring(&self, from: &std::path::Path, to: &str) {
         let from = from.to_str().expect("a plain path");
-        self.inn.run(["cp", from, &format!("{}:{to}", self.id)]).ok();
+        self.inn
+            .run(["cp", from, &format!("{}:{to}", self.id)])
+            .ok();
     }
 
     /// Everything that can be seen of the files, from inside.

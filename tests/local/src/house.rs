@@ -21,7 +21,10 @@ impl House {
     pub fn open() -> Self {
         let mut inn = Inn::new();
         inn.serve(&[]);
-        Self { inn, imported: Mutex::default() }
+        Self {
+            inn,
+            imported: Mutex::default(),
+        }
     }
 
     /// The state directory and the commands on it.
@@ -48,10 +51,15 @@ impl House {
 
     /// Imports a layout or a folder once, however many ask.
     pub fn import(&self, name: &str, source: impl AsRef<Path>) {
-        let mut imported = self.imported.lock().unwrap_or_else(|broken| broken.into_inner());
+        let mut imported = self
+            .imported
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
         if !imported.contains(name) {
             let source = source.as_ref().to_str().expect("a plain path");
-            self.inn.run(["image", "import", source, "--name", name]).ok();
+            self.inn
+                .run(["image", "import", source, "--name", name])
+                .ok();
             imported.insert(name.to_owned());
         }
     }

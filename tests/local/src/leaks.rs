@@ -1,4 +1,4 @@
-//! What a state directory leaves on the machine: processes, groups, mounts, uppers.
+//! What a state directory makes on the machine: processes, groups, mounts, uppers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,10 +6,44 @@ use std::path::{Path, PathBuf};
 
 use innkeeper_test_cli::Inn;
 
+/// Where a daemon puts its groups: the name below `innkeeper` in every hierarchy.
+#[derive(Debug, Clone)]
+pub struct Groups(String);
+
+impl Groups {
+    /// Finds it by a process of a sandbox, which must run.
+    ///
+    /// # Panics
+    /// When no sandbox of this state directory runs.
+    pub fn of(inn: &Inn) -> Self {
+        let daemons = inn.daemons();
+        let name = processes()
+            .filter(|pid| ancestors(*pid).any(|parent| daemons.contains(&parent)))
+            .find_map(|pid| {
+                let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+                let unified = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+                let (_, rest) = unified.split_once("/innkeeper/")?;
+                Some(rest.split('/').next()?.to_owned())
+            });
+        Self(name.expect("a sandbox runs, in a group"))
+    }
+
+    fn parents(&self) -> Vec<PathBuf> {
+        let root = Path::new("/sys/fs/cgroup");
+        let hierarchies = ["", "unified", "memory", "cpu", "pids"];
+        let parent = |hierarchy| root.join(hierarchy).join("innkeeper").join(&self.0);
+        hierarchies
+            .into_iter()
+            .map(parent)
+            .filter(|path| path.is_dir())
+            .collect()
+    }
+}
+
 /// What is there now because of one state directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traces {
-    /// Processes in its groups.
+    /// Processes of sandboxes.
     pub processes: BTreeSet<i32>,
     /// Groups of sandboxes, in all hierarchies.
     pub groups: BTreeSet<PathBuf>,
@@ -21,33 +55,62 @@ pub struct Traces {
 
 impl Traces {
     /// Looks.
-    pub fn of(inn: &Inn, name: &str) -> Self {
+    pub fn of(inn: &Inn, name: &Groups) -> Self {
         let mut traces = Self::default();
-        for parent in parents(name) {
+        for parent in name.parents() {
             traces.groups.extend(below(&parent));
         }
         for group in &traces.groups {
             let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-            traces.processes.extend(listed.lines().filter_map(|pid| pid.parse::<i32>().ok()));
+            traces
+                .processes
+                .extend(listed.lines().filter_map(|pid| pid.parse::<i32>().ok()));
         }
         for folder in ["store/uppers", "store/trash"] {
-            let folder = inn.state().join(folder);
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            let entries = fs::read_dir(inn.state().join(folder))
+                .into_iter()
+                .flatten()
+                .flatten();
             traces.uppers.extend(entries.map(|entry| entry.path()));
         }
         let state = inn.state().to_str().expect("a plain path");
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        traces.mounts.extend(mounts.lines().filter(|line| line.contains(state)).map(str::to_owned));
+        traces.mounts.extend(
+            mounts
+                .lines()
+                .filter(|line| line.contains(state))
+                .map(str::to_owned),
+        );
         traces
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 
-/// The directories in which a daemon of this name makes its groups.
-fn parents(name: &str) -> Vec<PathBuf> {
-    let root = Path::new("/sys/fs/cgroup");
-    let hierarchies = ["", "unified", "memory", "cpu", "pids"];
-    let parent = |hierarchy| root.join(hierarchy).join("innkeeper").join(name);
-    hierarchies.into_iter().map(parent).filter(|path| path.is_dir()).collect()
+/// Children of a process.
+pub fn children(parent: i32) -> Vec<i32> {
+    processes()
+        .filter(|pid| parent_of(*pid) == Some(parent))
+        .collect()
+}
+
+fn processes() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in brackets, may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn ancestors(pid: i32) -> impl Iterator<Item = i32> {
+    std::iter::successors(parent_of(pid), |pid| parent_of(*pid))
 }
 
 fn below(folder: &Path) -> Vec<PathBuf> {

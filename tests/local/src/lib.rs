@@ -14,7 +14,7 @@ mod listing;
 pub use fixtures::{built, repository, shared};
 pub use guest::{Guest, Shown};
 pub use house::House;
-pub use leaks::Traces;
+pub use leaks::{Groups, Traces, children};
 pub use listing::Listing;
 
 /// Whether long tests run at full length.

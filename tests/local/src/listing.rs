@@ -21,7 +21,11 @@ impl Listing {
             .map(|line| line.split_once('\t').expect("a path and the rest"))
             .map(|(path, rest)| (path.to_owned(), rest.to_owned()))
             .collect();
-        assert_eq!(last, format!("entries\t{}", entries.len()), "the listing ended early");
+        assert_eq!(
+            last,
+            format!("entries\t{}", entries.len()),
+            "the listing ended early"
+        );
         Self(entries)
     }
 
@@ -41,14 +45,24 @@ impl Listing {
         paths.sort();
         paths.dedup();
         let differ = |path: &&String| self.0.get(*path) != other.0.get(*path);
-        let show = |path: &String| format!("{path}: {:?} and {:?}", self.0.get(path), other.0.get(path));
-        paths.into_iter().filter(differ).take(20).map(show).collect()
+        let show =
+            |path: &String| format!("{path}: {:?} and {:?}", self.0.get(path), other.0.get(path));
+        paths
+            .into_iter()
+            .filter(differ)
+            .take(20)
+            .map(show)
+            .collect()
     }
 
     /// Fails with the first differing paths when the two are not the same.
     #[track_caller]
     pub fn assert_equal(&self, other: &Self) {
         let found = self.differences(other);
-        assert!(found.is_empty(), "the listings differ:\n{}", found.join("\n"));
+        assert!(
+            found.is_empty(),
+            "the listings differ:\n{}",
+            found.join("\n")
+        );
     }
 }

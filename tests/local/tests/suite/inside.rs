@@ -25,16 +25,25 @@ fn leaves_nothing(house: &House, test: &str, image: &str, work: impl FnOnce(&Gue
     let slot = first.lease["slot"].clone();
     first.comes_back_clean("full");
     let next = house.lease(test, image, &json!({}));
-    assert_eq!((&next.lease["slot"], &next.lease["uses"]), (&slot, &1.into()));
+    assert_eq!(
+        (&next.lease["slot"], &next.lease["uses"]),
+        (&slot, &1.into())
+    );
     before.assert_equal(&next.list());
     next.comes_back_clean("walk");
-    println!("{test}: {dirty} differences or more undone, {} entries equal", before.len());
+    println!(
+        "{test}: {dirty} differences or more undone, {} entries equal",
+        before.len()
+    );
 }
 
 /// Runs each line, which must succeed, and returns what they said.
 #[track_caller]
 fn all(guest: &Guest<'_>, lines: &[&str]) -> Vec<String> {
-    lines.iter().map(|line| guest.bash(line).ok().stdout).collect()
+    lines
+        .iter()
+        .map(|line| guest.bash(line).ok().stdout)
+        .collect()
 }
 
 /// A package with a program, a configuration file and a script that runs at its installation.
@@ -73,7 +82,11 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
 }
 
 fn on_this_machine(argv: &[&str], last: &std::path::Path) {
-    let output = Command::new(argv[0]).args(&argv[1..]).arg(last).output().expect("started");
+    let output = Command::new(argv[0])
+        .args(&argv[1..])
+        .arg(last)
+        .output()
+        .expect("started");
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -130,23 +143,47 @@ fn users(shared: &Shared) -> Result<(), String> {
         assert_eq!(said[1], "alice\n/home/alice\n");
         assert_eq!(said[2], "/home/alice\n");
         assert_eq!(said[3], "alice daemon 640\n");
-        assert_eq!(said[6], format!("0 {}", said[0]), "effective and real user of a setuid program");
+        assert_eq!(
+            said[6],
+            format!("0 {}", said[0]),
+            "effective and real user of a setuid program"
+        );
         assert_eq!(said[7], "0\n", "sudo");
         assert_eq!(said[8], "user:alice:rw-\n");
         assert_eq!(said[9], "kept");
         assert_eq!(said[10], "/usr/local/bin/who-am-i cap_net_raw=ep\n");
 
-        let own = guest.bash_as("alice", "id -un; cat /srv/file && echo > /etc/passwd").fails(1, "Permission denied");
+        let own = guest
+            .bash_as("alice", "id -un; cat /srv/file && echo > /etc/passwd")
+            .fails(1, "Permission denied");
         assert_eq!(own.stdout, "alice\n");
-        assert_eq!(guest.bash_as("alice", "who-am-i").ok().stdout, format!("0 {}", said[0]));
+        assert_eq!(
+            guest.bash_as("alice", "who-am-i").ok().stdout,
+            format!("0 {}", said[0])
+        );
         assert_eq!(guest.bash_as("nobody", "id -u").ok().stdout, "65534\n");
-        assert_eq!(guest.bash_as("65000:65001", "id -u; id -g").ok().stdout, "65000\n65001\n");
-        guest.bash_as("nobody", "kill -9 1").fails(1, "not permitted");
+        assert_eq!(
+            guest.bash_as("65000:65001", "id -u; id -g").ok().stdout,
+            "65000\n65001\n"
+        );
+        guest
+            .bash_as("nobody", "kill -9 1")
+            .fails(1, "not permitted");
 
-        let terminal = guest.with(&["-t"], &["bash", "-c", "tty && test -t 0 && stty -a | head -n 1"]).ok();
+        let terminal = guest
+            .with(
+                &["-t"],
+                &["bash", "-c", "tty && test -t 0 && stty -a | head -n 1"],
+            )
+            .ok();
         assert!(terminal.stdout.starts_with("/dev/pts/"), "{terminal:?}");
-        let script = guest.bash("script -qc 'tty; echo through' /tmp/typescript").ok();
-        assert!(script.stdout.contains("/dev/pts/") && script.stdout.contains("through"), "{script:?}");
+        let script = guest
+            .bash("script -qc 'tty; echo through' /tmp/typescript")
+            .ok();
+        assert!(
+            script.stdout.contains("/dev/pts/") && script.stdout.contains("through"),
+            "{script:?}"
+        );
     });
     Ok(())
 }
@@ -166,7 +203,11 @@ fn machine(shared: &Shared) -> Result<(), String> {
         );
         assert_eq!((&*said[0], &*said[1]), ("1 received\n", "1 received\n"));
         assert_eq!(said[2], format!("{}\n", 64 << 20));
-        guest.bash("echo > /dev/shm/more; dd if=/dev/zero of=/dev/shm/more bs=1M count=1 status=none").fails(1, "No space left");
+        guest
+            .bash(
+                "echo > /dev/shm/more; dd if=/dev/zero of=/dev/shm/more bs=1M count=1 status=none",
+            )
+            .fails(1, "No space left");
         guest.bash("truncate -s 1M /dev/shm/full").ok();
         assert_eq!(said[3], "1\n", "loopback alone");
         assert_eq!(said[4], "127.0.0.1\tlocalhost\nsandbox\n");
@@ -179,24 +220,34 @@ fn machine(shared: &Shared) -> Result<(), String> {
              print(server.accept()[0].recv(10))\n",
         );
         assert_eq!(served.ok().stdout, "b'through'\n");
-        guest.bash("echo > /dev/tcp/192.0.2.1/80").fails(1, "Network is unreachable");
+        guest
+            .bash("echo > /dev/tcp/192.0.2.1/80")
+            .fails(1, "Network is unreachable");
         let queues = guest.python(
             "from multiprocessing import Pool, Lock\n\
              with Pool(2) as pool: print(sum(pool.map(abs, range(100))))\n",
         );
         assert_eq!(queues.ok().stdout, "4950\n", "semaphores in /dev/shm");
         for node in ["null", "zero", "full", "random", "urandom"] {
-            guest.bash(&format!("head -c 1 /dev/{node} > /tmp/byte")).ok();
+            guest
+                .bash(&format!("head -c 1 /dev/{node} > /tmp/byte"))
+                .ok();
         }
-        guest.bash("mkfifo /tmp/pipe && (echo through > /tmp/pipe & cat /tmp/pipe)").ok();
-        guest.bash("echo changed > /etc/hosts && echo nameserver 127.0.0.1 > /etc/resolv.conf").ok();
+        guest
+            .bash("mkfifo /tmp/pipe && (echo through > /tmp/pipe & cat /tmp/pipe)")
+            .ok();
+        guest
+            .bash("echo changed > /etc/hosts && echo nameserver 127.0.0.1 > /etc/resolv.conf")
+            .ok();
     });
     Ok(())
 }
 
 fn tools(shared: &Shared) -> Result<(), String> {
     let house = shared.house();
-    let image = house.images("demo/build.sh", &["--only", "boltons__unique-key"]).remove(0);
+    let image = house
+        .images("demo/build.sh", &["--only", "boltons__unique-key"])
+        .remove(0);
     leaves_nothing(house, "tools", &image, |guest| {
         let said = all(
             guest,

@@ -36,7 +36,9 @@ fn main() {
         ("swebench", swebench::TESTS),
     ];
     let tests = themes.into_iter().flat_map(|(theme, tests)| {
-        tests.iter().map(move |(name, test)| (format!("{theme}::{name}"), *test))
+        tests
+            .iter()
+            .map(move |(name, test)| (format!("{theme}::{name}"), *test))
     });
     let trials = tests.map(|(name, test)| {
         let shared = Arc::clone(&shared);

@@ -29,7 +29,10 @@ fn replay(all: &Shared, id: &str) -> Result<(), String> {
     let mut codes = Vec::new();
     for command in rollout["commands"].as_array().expect("commands") {
         let command = command.as_str().expect("a line");
-        let ran = guest.with(&["--cwd", cwd, "--timeout", "120s"], &["bash", "-lc", command]);
+        let ran = guest.with(
+            &["--cwd", cwd, "--timeout", "120s"],
+            &["bash", "-lc", command],
+        );
         assert!(ran.code >= 0 && ran.code != 125, "{command}: {ran:?}");
         codes.push(ran.code);
     }
@@ -41,7 +44,10 @@ fn replay(all: &Shared, id: &str) -> Result<(), String> {
     guest.comes_back_clean("full");
 
     let again = house.lease(id, &image, &json!({}));
-    assert_eq!((&again.lease["slot"], &again.lease["uses"]), (&slot, &1.into()));
+    assert_eq!(
+        (&again.lease["slot"], &again.lease["uses"]),
+        (&slot, &1.into())
+    );
     let after = again.list();
     before.assert_equal(&after);
     again.comes_back_clean("walk");

@@ -21,8 +21,14 @@ fn rows(house: &House, only: &str) -> Result<(PathBuf, Vec<Value>), String> {
     house.images("swebench/build.sh", &[data, "--only", only]);
     let file = PathBuf::from(&built("swebench/build.sh", &[data, "--rows"])[0][0]);
     let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let rows = text.lines().map(|line| serde_json::from_str(line).expect("a row"));
-    let named = |row: &Value| row["instance_id"].as_str().is_some_and(|id| id.contains(only));
+    let rows = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a row"));
+    let named = |row: &Value| {
+        row["instance_id"]
+            .as_str()
+            .is_some_and(|id| id.contains(only))
+    };
     Ok((file, rows.filter(named).collect()))
 }
 
@@ -31,7 +37,11 @@ fn grade(house: &House, tasks: &Path, predictions: &str, out: &Path, run: &str) 
     command.arg("--tasks").arg(tasks).arg("--out").arg(out);
     command.args(["--predictions", predictions, "--run-id", run]);
     let output = command.output().expect("started");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
@@ -61,14 +71,22 @@ fn as_recorded(shared: &Shared) -> Result<(), String> {
     let out = house.inn().path("recorded");
     for (predictions, resolved) in [("gold", true), ("empty", false)] {
         let graded = grade(house, &tasks, predictions, &out, predictions);
-        assert_eq!(graded["results"].as_array().map(Vec::len), Some(4), "{graded}");
+        assert_eq!(
+            graded["results"].as_array().map(Vec::len),
+            Some(4),
+            "{graded}"
+        );
         for result in graded["results"].as_array().into_iter().flatten() {
             assert_eq!(result["outcome"], "clean", "{result}");
             assert_eq!(result["digest"], result["baseline"], "{result}");
         }
         for row in &rows {
             let id = row["instance_id"].as_str().expect("an id");
-            let files = out.join("logs/run_evaluation").join(predictions).join(predictions).join(id);
+            let files = out
+                .join("logs/run_evaluation")
+                .join(predictions)
+                .join(predictions)
+                .join(id);
             let report = &json_file(&files.join("report.json"))[id];
             let recorded = crate::swebench::recorded(id, predictions)?;
             assert_eq!(report["resolved"], resolved, "{id}, {predictions}");
@@ -76,9 +94,15 @@ fn as_recorded(shared: &Shared) -> Result<(), String> {
             let differ: Vec<_> = now.symmetric_difference(&then).collect();
             assert!(differ.is_empty(), "{id}, {predictions}: {differ:?}");
             for field in ["patch_exists", "patch_successfully_applied", "resolved"] {
-                assert_eq!(report[field], recorded[field], "{id}, {predictions}: {field}");
+                assert_eq!(
+                    report[field], recorded[field],
+                    "{id}, {predictions}: {field}"
+                );
             }
-            println!("{id}, {predictions}: resolved {resolved}, {} tests as recorded", now.len());
+            println!(
+                "{id}, {predictions}: resolved {resolved}, {} tests as recorded",
+                now.len()
+            );
         }
     }
     Ok(())
@@ -105,7 +129,11 @@ fn ten_gradings(shared: &Shared) -> Result<(), String> {
             command.arg("--template").arg(&template);
             command.args(["--predictions", "gold", "--run-id", &format!("r{run}")]);
             let output = command.output().expect("started");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             let graded: Value = serde_json::from_slice(&output.stdout).expect("JSON");
             graded["results"][0].clone()
         })
@@ -116,12 +144,29 @@ fn ten_gradings(shared: &Shared) -> Result<(), String> {
         let record = json_file(&files.join("attestation.json"));
         assert_eq!(result["verdict"], "resolved", "{run}: {result}");
         assert_eq!(record["return"]["outcome"], "clean", "{run}: {record}");
-        assert_eq!(record["return"]["digest"], results[0]["baseline"], "{run}: {record}");
-        assert_eq!(record["lease"]["baseline"], results[0]["baseline"], "{run}: {record}");
+        assert_eq!(
+            record["return"]["digest"], results[0]["baseline"],
+            "{run}: {record}"
+        );
+        assert_eq!(
+            record["lease"]["baseline"], results[0]["baseline"],
+            "{run}: {record}"
+        );
         assert_eq!(record["lease"]["uses"], run % 9, "{run}: {record}");
-        assert_eq!(result["slot"], results[run / 9 * 9]["slot"], "{run}: {result}");
-        assert_eq!(record["lease"]["supply"] == "reused", run % 9 != 0, "{run}: {record}");
-        println!("{run}: {} uses {}, {}", result["slot"], result["uses"], record["lease"]["supply"]);
+        assert_eq!(
+            result["slot"],
+            results[run / 9 * 9]["slot"],
+            "{run}: {result}"
+        );
+        assert_eq!(
+            record["lease"]["supply"] == "reused",
+            run % 9 != 0,
+            "{run}: {record}"
+        );
+        println!(
+            "{run}: {} uses {}, {}",
+            result["slot"], result["uses"], record["lease"]["supply"]
+        );
     }
     assert_ne!(results[9]["slot"], results[0]["slot"]);
     Ok(())
