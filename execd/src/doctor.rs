@@ -2,7 +2,7 @@
 
 use innkeeper_proto::v1::Fact;
 
-use crate::sandbox::Machine;
+use crate::sandbox::{Machine, upper};
 
 /// The facts of a daemon that runs: it has its spawner, its devices and its store already.
 pub fn facts(machine: &Machine) -> Vec<Fact> {
@@ -24,12 +24,16 @@ pub fn facts(machine: &Machine) -> Vec<Fact> {
             "mount the memory, cpu and pids controllers, version 1 or 2",
         ),
         id_map(machine),
-        Fact {
-            name: "disk_limit".to_owned(),
-            ok: true,
-            detail: "hard for uppers in memory, soft for uppers on disk".to_owned(),
-            advice: String::new(),
-        },
+        fact(
+            "disk_limit",
+            upper::image::is_possible(),
+            if upper::image::is_possible() {
+                "hard in memory and on disk"
+            } else {
+                "hard in memory, soft on disk"
+            },
+            "install e2fsprogs and load the loop module, for hard limits of uppers on disk",
+        ),
     ]
 }
 

@@ -187,7 +187,12 @@ impl Machine {
             seen.push(kit.mapped.open(path)?);
         }
         let users = kit.users.as_fd();
-        let upper = Upper::make(&plan.upper, &self.store, &kit.mapped, name, users, &lowers)?;
+        let make = || Upper::make(&plan.upper, &self.store, &kit.mapped, name, users, &lowers);
+        let upper = match plan.upper {
+            // Copied, and made first where there is none of its size.
+            upper::Kind::Image { .. } => tokio::task::block_in_place(make),
+            upper::Kind::Memory { .. } | upper::Kind::Disk => make(),
+        }?;
         let overlay = overlay::mount(&seen, &upper, kit.base)?;
         *made = Some(Mounts {
             overlay,

@@ -63,7 +63,7 @@ impl Store {
             let path = path.to_owned();
             move |source| StoreError::Open { path, source }
         };
-        for name in ["layers", "prepared", "uppers", "trash"] {
+        for name in ["layers", "prepared", "uppers", "blanks", "trash"] {
             let directory = root.join(name);
             fs::create_dir_all(&directory).map_err(fail(&directory))?;
         }
@@ -100,6 +100,11 @@ impl Store {
     /// Where an upper on disk lies.
     pub fn upper(&self, sandbox: &str) -> PathBuf {
         self.root.join("uppers").join(sandbox)
+    }
+
+    /// Where blank file systems for uppers lie.
+    pub fn blanks(&self) -> PathBuf {
+        self.root.join("blanks")
     }
 
     /// Opens a directory of the store, unmapped.

@@ -119,7 +119,7 @@ impl Template {
     /// `hard` where the kernel enforces the disk limit, else `soft`.
     pub fn disk_limit(&self) -> &'static str {
         match upper_kind(&self.spec) {
-            Ok(upper::Kind::Memory { .. }) => "hard",
+            Ok(upper::Kind::Memory { .. } | upper::Kind::Image { .. }) => "hard",
             Ok(upper::Kind::Disk) | Err(_) => "soft",
         }
     }
@@ -208,13 +208,22 @@ fn upper_kind(spec: &TemplateSpec) -> Result<upper::Kind, TemplateError> {
     };
     let fits = wanted > 0 && wanted <= room;
     match spec.upper() {
-        UpperKind::Disk => Ok(upper::Kind::Disk),
+        UpperKind::Disk => Ok(on_disk(r.disk_bytes, inodes)),
         UpperKind::Memory if fits => Ok(memory),
         UpperKind::Memory => Err(TemplateError::Invalid(format!(
             "an upper in memory of {wanted} bytes does not fit: it may be at most the memory limit less 256 MiB ({room} bytes); lower `disk`, raise `memory` or set `upper: disk`"
         ))),
         UpperKind::Auto | UpperKind::Unspecified if fits => Ok(memory),
-        UpperKind::Auto | UpperKind::Unspecified => Ok(upper::Kind::Disk),
+        UpperKind::Auto | UpperKind::Unspecified => Ok(on_disk(r.disk_bytes, inodes)),
+    }
+}
+
+/// On disk: limited by a file system of its own where a size is asked and one can be made.
+fn on_disk(bytes: u64, inodes: u64) -> upper::Kind {
+    if bytes > 0 && upper::image::is_possible() {
+        upper::Kind::Image { bytes, inodes }
+    } else {
+        upper::Kind::Disk
     }
 }
 

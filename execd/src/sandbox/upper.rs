@@ -1,5 +1,7 @@
-//! The writable layer of one rollout: a tmpfs of its own with hard limits, or a directory
-//! of the store. On disk it holds canonical ids; the sandbox sees it id-mapped.
+//! The writable layer of one rollout: a tmpfs of its own, a file system of its own in a
+//! file, or a directory of the store. It holds canonical ids; the sandbox sees it id-mapped.
+
+pub mod image;
 
 use std::fs;
 use std::io;
@@ -16,6 +18,13 @@ use crate::sys::mount::{self, Filesystem, NODEV};
 pub enum Kind {
     /// A tmpfs: both limits are hard.
     Memory {
+        /// Bytes.
+        bytes: u64,
+        /// Inodes.
+        inodes: u64,
+    },
+    /// An ext4 file system in a file of the store: both limits are hard.
+    Image {
         /// Bytes.
         bytes: u64,
         /// Inodes.
@@ -55,6 +64,10 @@ impl Upper {
         let upper = match kind {
             Kind::Memory { bytes, inodes } => Self::in_memory(*bytes, *inodes, users, lowers)
                 .map_err(step("making the upper in memory")),
+            Kind::Image { bytes, inodes } => {
+                Self::in_image(store, name, *bytes, *inodes, users, lowers)
+                    .map_err(step("making the upper in a disk image"))
+            }
             Kind::Disk => Self::on_disk(store, mapped, name, lowers),
         }?;
         make_mount_points(upper.raw(), lowers).map_err(step("making mount points"))?;
@@ -73,6 +86,31 @@ impl Upper {
         fs.set(c"nr_inodes", &(inodes + 5).to_string())?;
         fs.set(c"mode", "0700")?;
         let tree = fs.mount(NODEV)?;
+        Self::of_own(tree, false, users, lowers)
+    }
+
+    fn in_image(
+        store: &Store,
+        name: &str,
+        bytes: u64,
+        inodes: u64,
+        users: BorrowedFd<'_>,
+        lowers: &[OwnedFd],
+    ) -> io::Result<Self> {
+        let directory = store.upper(name);
+        fs::create_dir(&directory)?;
+        let file = directory.join("image");
+        let tree = image::mount(&store.blanks(), &file, bytes, inodes + 16)?;
+        Self::of_own(tree, true, users, lowers)
+    }
+
+    /// An upper in a file system of its own.
+    fn of_own(
+        tree: OwnedFd,
+        volatile: bool,
+        users: BorrowedFd<'_>,
+        lowers: &[OwnedFd],
+    ) -> io::Result<Self> {
         make_pair(tree.as_fd(), lowers)?;
         let raw = open_directory(tree.as_fd(), "u")?;
         let clone = mount::clone_mount(tree.as_fd())?;
@@ -82,7 +120,7 @@ impl Upper {
             work: open_directory(clone.as_fd(), "w")?,
             raw,
             _mounts: Some([tree, clone]),
-            volatile: false,
+            volatile,
         })
     }
 
