@@ -38,13 +38,10 @@ fn mkfs() -> Option<PathBuf> {
 /// Mounts a fresh copy of the blank file system, detached. Its file lies at `target` and may
 /// be unlinked at any time.
 pub(super) fn mount(blanks: &Path, target: &Path, bytes: u64, inodes: u64) -> io::Result<OwnedFd> {
-    let blank = blanks.join(format!("{bytes}-{inodes}.ext4"));
+    let size = bytes + bytes / 128 + inodes * INODE + TABLES;
+    let blank = blanks.join(format!("{size}-{inodes}.ext4"));
     if !blank.exists() {
-        make_blank(
-            &blank,
-            bytes + bytes / 128 + inodes * INODE + TABLES,
-            inodes,
-        )?;
+        make_blank(&blank, size, inodes)?;
     }
     let file = copy_sparse(&blank, target)?;
     let (device, kept) = loopback::attach(&file)?;
