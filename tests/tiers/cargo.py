@@ -30,8 +30,7 @@ class Built:
 
 def build(root: Path) -> Built:
     """Builds binaries and test programs of the whole workspace with all features of the defaults."""
-    _cargo(root, ["build", "--workspace", "--bins"])
-    artifacts = _cargo(root, ["test", "--workspace", "--no-run"])
+    artifacts = _cargo(root, ["build", "--workspace", "--bins"]) + _cargo(root, ["test", "--workspace", "--no-run"])
     programs, tests = {}, []
     for artifact in artifacts:
         if not artifact.get("executable"):
