@@ -237,6 +237,13 @@ fn enter(
             #[allow(unsafe_code)]
             match unsafe { process::fork_sibling() } {
                 Ok(0) => {
+                    // Nothing of the spawner's comes along.
+                    let mut kept: Vec<_> = rest.iter().map(AsFd::as_fd).collect();
+                    kept.push(theirs.as_fd());
+                    if let Err(error) = process::close_all_but(&kept) {
+                        fail(theirs.as_fd(), &Failure::at("closing descriptors")(error));
+                    }
+                    drop(kept);
                     inside(theirs.as_fd(), rest);
                     process::exit(127)
                 }

@@ -354,19 +354,17 @@ pub fn set_filesystem_ids(id: u32) {
     }
 }
 
-/// Closes every descriptor but stdio and this one, which closes on exec.
-pub fn close_all_but(kept: BorrowedFd<'_>) -> io::Result<()> {
-    let number = kept.as_raw_fd() as u32;
-    // SAFETY: integers; the caller gives up all other descriptors.
-    unsafe {
-        check(i64::from(libc::fcntl(
-            number as i32,
-            libc::F_SETFD,
-            libc::FD_CLOEXEC,
-        )))?;
-        if number > 3 {
-            check(libc::syscall(libc::SYS_close_range, 3, number - 1, 0))?;
+/// Closes every descriptor but stdio and these.
+pub fn close_all_but(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut numbers: Vec<u32> = kept.iter().map(|fd| fd.as_raw_fd() as u32).collect();
+    numbers.sort_unstable();
+    let mut next = 3;
+    for number in numbers {
+        if number > next {
+            // SAFETY: integers; the caller gives up all other descriptors.
+            check(unsafe { libc::syscall(libc::SYS_close_range, next, number - 1, 0) })?;
         }
+        next = next.max(number + 1);
     }
-    close_from(number + 1)
+    close_from(next)
 }

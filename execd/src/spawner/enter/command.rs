@@ -55,7 +55,7 @@ fn prepare(
     drop(master);
     let argv = strings(&message.argv)?;
     let env = strings(&environment(&message.env, &user))?;
-    process::close_all_but(channel).map_err(Failure::at("closing descriptors"))?;
+    process::close_all_but(&[channel]).map_err(Failure::at("closing descriptors"))?;
     last_steps(message, &user, filter)?;
     Err(launch(&argv, &env))
 }
