@@ -75,7 +75,7 @@ impl Service {
         if granted.lease.ended.is_some() {
             return Err(self.gone(tenant, granted.lease.id.as_str()));
         }
-        Ok(reply(granted))
+        Ok(self.reply(granted))
     }
 
     /// The template that is asked for, bound to its image and made known.
@@ -107,7 +107,7 @@ impl Service {
         let ttl = (ask.ttl_ms > 0).then(|| Duration::from_millis(ask.ttl_ms));
         let granted = self.engine.renew(&ask.lease, ttl).await;
         match granted.filter(|granted| granted.lease.live()) {
-            Some(granted) => Ok(reply(granted)),
+            Some(granted) => Ok(self.reply(granted)),
             None => Err(self.gone(tenant, &ask.lease)),
         }
     }
@@ -144,6 +144,45 @@ impl Service {
             return Err(self.gone(tenant, &ask.lease));
         }
         Ok(return_reply(returned))
+    }
+
+    /// A lease as its holder sees it. What is used once only is put back by no strategy.
+    fn reply(&self, granted: Granted) -> v1::LeaseReply {
+        let Granted {
+            lease,
+            seat,
+            daemon,
+        } = granted;
+        let baseline = lease
+            .baseline
+            .as_ref()
+            .and_then(|b| b.components.get(OVERALL));
+        let template = self.engine.templates().get(lease.template.as_str());
+        let once = template.is_some_and(|template| template.single_use);
+        v1::LeaseReply {
+            lease: lease.id.to_string(),
+            slot: lease.slot.to_string(),
+            generation: lease.generation,
+            supply: crate::events::supply_word(lease.supply).to_owned(),
+            specialised: lease.specialised,
+            uses: lease.uses,
+            strategy: if once {
+                "none".to_owned()
+            } else {
+                daemon.strategy
+            },
+            rights: daemon.rights,
+            layout: "local".to_owned(),
+            template: lease.template.to_string(),
+            baseline: baseline.cloned().unwrap_or_default(),
+            verified: lease.verified.map_or("", Depth::word).to_owned(),
+            boot_id: seat.boot_id,
+            expires_ms: lease.expires,
+            deadline_ms: lease.deadline,
+            disk_limit: seat.disk_limit,
+            resources: "granted".to_owned(),
+            image_digest: lease.image.to_string(),
+        }
     }
 
     /// The typed error of a lease that is over.
@@ -215,38 +254,6 @@ fn class(resolved: &Resolved) -> ClassSpec {
         },
         supply,
         resettable: !resolved.single_use,
-    }
-}
-
-fn reply(granted: Granted) -> v1::LeaseReply {
-    let Granted {
-        lease,
-        seat,
-        daemon,
-    } = granted;
-    let baseline = lease
-        .baseline
-        .as_ref()
-        .and_then(|b| b.components.get(OVERALL));
-    v1::LeaseReply {
-        lease: lease.id.to_string(),
-        slot: lease.slot.to_string(),
-        generation: lease.generation,
-        supply: crate::events::supply_word(lease.supply).to_owned(),
-        specialised: lease.specialised,
-        uses: lease.uses,
-        strategy: daemon.strategy,
-        rights: daemon.rights,
-        layout: "local".to_owned(),
-        template: lease.template.to_string(),
-        baseline: baseline.cloned().unwrap_or_default(),
-        verified: lease.verified.map_or("", Depth::word).to_owned(),
-        boot_id: seat.boot_id,
-        expires_ms: lease.expires,
-        deadline_ms: lease.deadline,
-        disk_limit: seat.disk_limit,
-        resources: "granted".to_owned(),
-        image_digest: lease.image.to_string(),
     }
 }
 

@@ -370,6 +370,31 @@ async fn tokens_keep_tenants_apart() {
 }
 
 #[tokio::test]
+async fn a_template_without_a_strategy_is_used_once() {
+    let world = World::new().await;
+    let mut manager = world.local.clone();
+    let request = v1::LeaseRequest {
+        image: "demo".to_owned(),
+        template_json: "{\"strategy\": \"none\"}".to_owned(),
+        ..Default::default()
+    };
+    let lease = manager.lease(request).await.unwrap().into_inner();
+    assert_eq!(lease.strategy, "none");
+    let back = v1::ReturnRequest {
+        lease: lease.lease,
+        wait: true,
+        ..Default::default()
+    };
+    let returned = manager.r#return(back).await.unwrap().into_inner();
+    assert_eq!(returned.outcome, "discarded");
+    assert!(
+        returned.retired.contains("single use"),
+        "{}",
+        returned.retired
+    );
+}
+
+#[tokio::test]
 async fn wrong_requests_are_usage_errors() {
     let world = World::new().await;
     let mut manager = world.local.clone();
