@@ -112,11 +112,7 @@ pub(super) fn gone_status(sandbox: &str) -> Status {
 }
 
 /// Passes on what the caller sends, as fast as the command takes it.
-async fn listen(
-    mut inbound: Streaming<ExecRequest>,
-    exec: Arc<Exec>,
-    left: CancellationToken,
-) {
+async fn listen(mut inbound: Streaming<ExecRequest>, exec: Arc<Exec>, left: CancellationToken) {
     let ear = async {
         loop {
             match inbound.message().await {
@@ -146,12 +142,7 @@ async fn listen(
 }
 
 /// The replies of a command from a cursor on. `left` tells that nobody takes them any more.
-fn replies(
-    join: Join,
-    mut cursor: Cursor,
-    live: &Live,
-    left: CancellationToken,
-) -> ReplyStream {
+fn replies(join: Join, mut cursor: Cursor, live: &Live, left: CancellationToken) -> ReplyStream {
     let (replies, stream) = mpsc::channel(AHEAD);
     let (boot_id, sandbox) = (live.boot_id.clone(), live.sandbox.clone());
     let Join { exec, caller } = join;

@@ -10,6 +10,7 @@ mod outflow;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_proto::limits;
 use innkeeper_proto::v1::file_write_request::Message as WriteMessage;
@@ -30,6 +31,10 @@ use crate::live::Live;
 use crate::spawner::Spawner;
 
 pub use outflow::ChunkStream;
+
+/// A file call takes no longer than a command does by default: a guest can stop our process
+/// inside, and a caller must hear of it some time.
+const LONGEST: Duration = Duration::from_millis(limits::EXEC_TIMEOUT_MS);
 
 /// A sandbox and the way into it.
 #[derive(Debug, Clone)]
@@ -63,10 +68,15 @@ impl Place {
 
     /// Runs a call inside to its answer.
     async fn call(&self, call: Call, pipe: Option<OwnedFd>) -> Result<FileAnswer, Status> {
-        let answer = self
-            .spawner
-            .call(&self.live, call, pipe.into_iter().collect())
-            .await;
+        let pipes = pipe.into_iter().collect();
+        let answer = self.spawner.call(&self.live, call, pipes);
+        let answer = tokio::time::timeout(LONGEST, answer).await.map_err(|_| {
+            let minutes = LONGEST.as_secs() / 60;
+            let sandbox = &self.live.sandbox;
+            Status::deadline_exceeded(format!(
+                "a file call in sandbox {sandbox} has not ended in {minutes} minutes"
+            ))
+        })?;
         match answer.map_err(|error| errors::spawn(&error, &self.live))? {
             Answer::File(answer) => Ok(answer),
             Answer::Failed { errno, message } => Err(errors::failed(errno, message)),

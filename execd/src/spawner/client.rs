@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
-use tokio::sync::{oneshot, watch};
+use tokio::io::Interest;
+use tokio::sync::{oneshot, watch as latest};
 
 use super::protocol::{BuildSpec, CallMessage, Cgroups, ExecMessage, Reply, Request};
 use super::wire;
 use crate::inside;
 use crate::live::{ExecGroup, Live};
-use crate::sys::channel;
+use crate::sys::{channel, watch};
 
 /// A command to run in a live sandbox.
 #[derive(Debug, Clone)]
@@ -95,7 +96,7 @@ struct Inner {
     sending: Mutex<()>,
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, Waiting>>,
-    lost: watch::Sender<bool>,
+    lost: latest::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -117,7 +118,7 @@ impl Spawner {
             sending: Mutex::new(()),
             next: AtomicU64::new(1),
             waiting: Mutex::new(HashMap::new()),
-            lost: watch::Sender::new(false),
+            lost: latest::Sender::new(false),
         });
         let reader = Arc::clone(&inner);
         std::thread::Builder::new()
@@ -224,7 +225,17 @@ impl Spawner {
         let (_, _, exit) = self.ask(&Request::Call(message), &fds).await?;
         drop(fds);
         drop((theirs, descriptors));
-        let answer = tokio::task::spawn_blocking(move || wire::receive(ours.as_fd()));
+        // A thread is taken only once there is something to read: a guest can stop the call's
+        // process, and must not tie up threads that other sandboxes need.
+        let ours = watch::watch(ours, Interest::READABLE).map_err(step)?;
+        let answer = async move {
+            let _ = ours.readable().await;
+            tokio::task::spawn_blocking(move || {
+                let ours = ours.into_inner();
+                wire::receive(ours.as_fd())
+            })
+            .await
+        };
         tokio::select! {
             answer = answer => match answer {
                 Ok(Ok(Some((_, answer, _)))) => {

@@ -42,7 +42,9 @@ pub(super) async fn send<M>(
                     // server looks for that whenever this has to wait, and drops it then;
                     // so waiting once tells the two apart.
                     tokio::task::yield_now().await;
-                    return write_all(&to, &frames::END).await.map_err(|_| Stop::Refused);
+                    return write_all(&to, &frames::END)
+                        .await
+                        .map_err(|_| Stop::Refused);
                 }
                 Err(status) => return Err(Stop::Caller(status)),
             }
