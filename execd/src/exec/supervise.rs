@@ -153,9 +153,9 @@ fn refused(error: SpawnError, live: &Live) -> Ending {
             Ending::Finished(outcome::not_started(exit_code, message))
         }
         SpawnError::Gone { .. } => Ending::Gone,
-        other => match live.fenced().is_cancelled() {
+        SpawnError::Step { .. } | SpawnError::Lost => match live.fenced().is_cancelled() {
             true => Ending::Gone,
-            false => Ending::Lost(other.to_string()),
+            false => Ending::Lost(error.to_string()),
         },
     }
 }

@@ -105,13 +105,13 @@ pub async fn stat(
     } = request.into_inner();
     let place = Place::of(service, target.as_ref())?;
     let path = place.path(&path)?;
-    match place
+    let answer = place
         .call(Call::File(FileCall::Stat { path, follow }), None)
-        .await?
-    {
-        FileAnswer::Info(entry) => Ok(Response::new(info(entry))),
-        _ => Err(unexpected()),
-    }
+        .await?;
+    let FileAnswer::Info(entry) = answer else {
+        return Err(unexpected());
+    };
+    Ok(Response::new(info(entry)))
 }
 
 /// Lists a directory, by name.
@@ -152,13 +152,13 @@ pub async fn remove(
     } = request.into_inner();
     let place = Place::of(service, target.as_ref())?;
     let path = place.path(&path)?;
-    match place
+    let answer = place
         .call(Call::File(FileCall::Remove { path, recursive }), None)
-        .await?
-    {
-        FileAnswer::Removed => Ok(Response::new(Empty {})),
-        _ => Err(unexpected()),
-    }
+        .await?;
+    let FileAnswer::Removed = answer else {
+        return Err(unexpected());
+    };
+    Ok(Response::new(Empty {}))
 }
 
 /// Reads a regular file.
@@ -243,13 +243,13 @@ pub async fn write_file(
         Some(WriteMessage::Data(data)) => Some(data),
         Some(WriteMessage::Start(_)) | None => None,
     });
-    match answer.await? {
-        FileAnswer::Written { size, hash } => Ok(Response::new(FileWritten {
-            size,
-            hash: hash.to_vec().into(),
-        })),
-        _ => Err(unexpected()),
-    }
+    let FileAnswer::Written { size, hash } = answer.await? else {
+        return Err(unexpected());
+    };
+    Ok(Response::new(FileWritten {
+        size,
+        hash: hash.to_vec().into(),
+    }))
 }
 
 /// Unpacks a tar archive.
@@ -277,10 +277,10 @@ pub async fn tar_in(
         Some(TarMessage::Data(data)) => Some(data),
         Some(TarMessage::Start(_)) | None => None,
     });
-    match answer.await? {
-        FileAnswer::Unpacked { entries, bytes } => Ok(Response::new(TarInReply { entries, bytes })),
-        _ => Err(unexpected()),
-    }
+    let FileAnswer::Unpacked { entries, bytes } = answer.await? else {
+        return Err(unexpected());
+    };
+    Ok(Response::new(TarInReply { entries, bytes }))
 }
 
 fn info(entry: Entry) -> FileInfo {

@@ -180,7 +180,9 @@ impl Unpacking {
                 return Ok(false);
             }
             None => {}
-            Some(_) => clear(dir, name, member)?,
+            Some(Kind::File | Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::Device) => {
+                clear(dir, name, member)?;
+            }
         }
         match rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
