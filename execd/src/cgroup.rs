@@ -17,6 +17,9 @@ pub use group::{Group, Limits};
 /// The version 1 controllers in use.
 const CONTROLLERS: [&str; 3] = ["memory", "cpu", "pids"];
 
+/// The daemon's own group.
+const OWN: &str = "daemon";
+
 /// The parents of all groups of one daemon.
 #[derive(Debug)]
 pub struct Hierarchy {
@@ -88,14 +91,30 @@ impl Hierarchy {
         )
     }
 
+    /// Moves this process into a group of its own beside the sandboxes': whoever ends the
+    /// manager by its group, as a service manager does, does not end the sandboxes.
+    ///
+    /// # Errors
+    /// When the group cannot be made or joined.
+    pub fn enter_own(&self) -> io::Result<()> {
+        let own = self.unified.join(OWN);
+        fs::create_dir_all(&own)?;
+        fs::write(own.join("cgroup.procs"), "0")
+    }
+
     /// Kills and removes every group below: what a dead daemon of the same name left.
     pub fn sweep(&self) {
-        for group in children(&self.unified) {
+        let others = children(&self.unified)
+            .into_iter()
+            .filter(|g| !g.ends_with(OWN));
+        for group in others {
             let _ = fs::write(group.join("cgroup.kill"), "1");
         }
         for directory in std::iter::once(&self.unified).chain(self.v1.iter().map(|(_, d)| d)) {
             for group in children(directory) {
-                remove_tree(&group);
+                if !group.ends_with(OWN) {
+                    remove_tree(&group);
+                }
             }
         }
     }
@@ -103,6 +122,11 @@ impl Hierarchy {
     /// Removes the parents themselves, when the daemon ends for good.
     pub fn remove(&self) {
         self.sweep();
+        // Back to the root of the tree, or the own group could not be removed.
+        if let Some(root) = self.unified.ancestors().nth(2) {
+            let _ = fs::write(root.join("cgroup.procs"), "0");
+            let _ = fs::remove_dir(self.unified.join(OWN));
+        }
         for directory in std::iter::once(&self.unified).chain(self.v1.iter().map(|(_, d)| d)) {
             let _ = fs::remove_dir(directory);
             let _ = directory.parent().map(fs::remove_dir);

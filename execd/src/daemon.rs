@@ -78,6 +78,9 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
     let name = blake3::hash(state.as_os_str().as_encoded_bytes()).to_hex()[..12].to_owned();
     let groups = Hierarchy::open(&name).context("control groups cannot be used")?;
     groups.sweep();
+    if let Err(error) = groups.enter_own() {
+        tracing::warn!(%error, "no control group of its own; who ends the manager's ends this too");
+    }
     let machine = Arc::new(Machine {
         spawner: Spawner::attach(socket)?,
         store: Store::open(&state.join("store"))?,

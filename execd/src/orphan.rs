@@ -36,9 +36,10 @@ impl Orphan {
         self.heard.store(now(), Ordering::Relaxed);
     }
 
-    /// Leases may live until this moment.
+    /// Leases may live until this moment: the manager's latest word counts, an earlier moment
+    /// too, since leases end.
     pub fn hold(&self, until: u64) {
-        self.hold.fetch_max(until, Ordering::Relaxed);
+        self.hold.store(until, Ordering::Relaxed);
     }
 
     /// Milliseconds until the daemon would end itself, as things stand.
