@@ -23,6 +23,9 @@ use crate::slots::Slots;
 use crate::spawner::{Spawner, launch};
 use crate::store::Store;
 
+/// Between two signs of life on an idle connection: a silent command must not lose it.
+const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// Serves until a signal, or until its spawner is gone. At once done where another daemon
 /// serves this directory.
 pub fn run(state: &Path) -> anyhow::Result<()> {
@@ -113,6 +116,7 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
     let end = until_told_or_lost(machine.spawner.clone(), orphan);
     let server = tonic::transport::Server::builder()
         .max_concurrent_streams(Some(100_000))
+        .http2_keepalive_interval(Some(KEEPALIVE))
         .initial_stream_window_size(Some(1 << 20))
         .initial_connection_window_size(Some(16 << 20))
         .add_service(service);

@@ -10,6 +10,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::enter::Failure;
+use serde_json::value::RawValue;
+
 use super::protocol::BuildSpec;
 use super::wire;
 use crate::inside::observe::{self, Inside};
@@ -106,7 +108,7 @@ pub fn build(
     spec: &BuildSpec,
     fds: &[OwnedFd],
     filter: &Filter,
-) -> Result<(i32, OwnedFd, Inside), Failure> {
+) -> Result<(i32, OwnedFd, Box<RawValue>), Failure> {
     if fds.len() != spec.descriptors() {
         return Err(Failure::new(
             "receiving the descriptors of a build",
@@ -126,7 +128,7 @@ pub fn build(
             match confine(spec, fds, filter) {
                 Ok(seen) => settle(theirs.as_fd(), &seen),
                 Err(failure) => {
-                    let said: Said = Err(failure);
+                    let said: Said<()> = Err(failure);
                     let _ = wire::send(theirs.as_fd(), 0, &said, &[]);
                     process::exit(1);
                 }
@@ -146,23 +148,23 @@ pub fn build(
     }
 }
 
-/// What the new pid 1 says.
-type Said = Result<Inside, Failure>;
+/// What the new pid 1 says: what it saw, or why it was not built.
+type Said<T> = Result<T, Failure>;
 
 /// The last words of the new pid 1. It is in its final state before it says that it is
 /// ready: whoever observes it may do so at once.
 fn settle(channel: BorrowedFd<'_>, seen: &Inside) -> ! {
     let _ = process::move_to(channel, 0);
     let _ = process::close_from(1);
-    let said: Result<&Inside, Failure> = Ok(seen);
+    let said: Said<&Inside> = Ok(seen);
     let _ = wire::send(rustix::stdio::stdin(), 0, &said, &[]);
     let _ = process::close_from(0);
     process::sleep_for_ever()
 }
 
 /// Reads what the new pid 1 says.
-fn hear(channel: BorrowedFd<'_>) -> Said {
-    match wire::receive::<Said>(channel) {
+fn hear(channel: BorrowedFd<'_>) -> Said<Box<RawValue>> {
+    match wire::receive::<Said<Box<RawValue>>>(channel) {
         Ok(Some((_, said, _))) => said,
         Ok(None) => Err(Failure::new("building a sandbox: its pid 1 has ended", 0)),
         Err(error) => Err(Failure::at("building a sandbox")(error)),
@@ -170,10 +172,8 @@ fn hear(channel: BorrowedFd<'_>) -> Said {
 }
 
 /// In the new pid 1, from the daemon's credentials down to the guest's.
-fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Said {
+fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Said<Inside> {
     process::set_dumpable(false).map_err(Failure::at("closing pid 1 to tracing"))?;
-    // What started the daemon may have ignored some, as shells do for what they run behind them.
-    process::default_signals();
     process::become_deaf();
     let [overlay, dev, users, network, groups @ ..] = fds else {
         return Err(Failure::new(

@@ -155,7 +155,10 @@ impl Spawner {
     ) -> Result<(i32, OwnedFd, inside::observe::Inside), SpawnError> {
         let (reply, mut fds, _) = self.ask(&Request::Build(spec), fds).await?;
         match (reply, fds.pop()) {
-            (Reply::Built { pid, seen }, Some(pidfd)) => Ok((pid, pidfd, *seen)),
+            (Reply::Built { pid, seen }, Some(pidfd)) => {
+                let seen = serde_json::from_str(seen.get()).map_err(io::Error::from)?;
+                Ok((pid, pidfd, seen))
+            }
             _ => Err(unexpected("building a sandbox")),
         }
     }

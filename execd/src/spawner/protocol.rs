@@ -2,6 +2,7 @@
 //! descriptors beside it; a reply carries the number of its request.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::inside;
 
@@ -28,11 +29,9 @@ pub enum Reply {
     /// The answer to `Kit`.
     Kit,
     /// The answer to `Build`, with init's pidfd. `pid` is init's, as the host sees it; `seen`
-    /// is what it saw of its sandbox before anything of the guest ran there.
-    Built {
-        pid: i32,
-        seen: Box<inside::observe::Inside>,
-    },
+    /// is what it saw of its sandbox before anything of the guest ran there, an `Inside` that
+    /// the spawner passes on unread.
+    Built { pid: i32, seen: Box<RawValue> },
     /// A command runs, with its pidfd and, where it has a terminal, the master end.
     /// `guest_pid` is its pid as the guest sees it.
     Running { guest_pid: i32 },

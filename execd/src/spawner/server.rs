@@ -175,13 +175,7 @@ impl Server {
                     if let Ok(kept) = pidfd.try_clone() {
                         self.inits.insert(pid, kept);
                     }
-                    (
-                        Reply::Built {
-                            pid,
-                            seen: Box::new(seen),
-                        },
-                        vec![pidfd],
-                    )
+                    (Reply::Built { pid, seen }, vec![pidfd])
                 })
             }
             Request::Exec(message) => {

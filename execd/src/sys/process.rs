@@ -243,6 +243,16 @@ pub fn default_signals() {
     }
 }
 
+/// Unblocks every signal.
+pub fn unblock_signals() {
+    // SAFETY: a signal set on the stack.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+    }
+}
+
 /// Closes every descriptor from `first` on.
 pub fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: integers; nothing of ours is used after it but what lies below `first`.

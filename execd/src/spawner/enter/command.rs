@@ -74,7 +74,8 @@ fn last_steps(message: &ExecMessage, user: &user::User, filter: &Filter) -> Resu
         )
     })?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(message.umask));
-    process::default_signals();
+    // Their actions are the default ones already, as in the spawner.
+    process::unblock_signals();
     Ok(())
 }
 
