@@ -57,7 +57,7 @@ def documentation(root: Path) -> Tier:
 def _tier(artifact: dict, packages: dict) -> Tier:
     package, target = packages[artifact["package_id"]], artifact["target"]
     folder = Path(package["manifest_path"]).parent
-    kind = "" if "test" in target["kind"] else " units"
+    kind = "" if "test" in target["kind"] else f" {target['kind'][0]} units"
     # Cargo runs tests in their package's folder and with these variables.
     env = {"CARGO_MANIFEST_DIR": str(folder), "CARGO_PKG_NAME": package["name"], "CARGO_PKG_VERSION": package["version"]}
     harness = _has_harness(package, target)

@@ -30,7 +30,7 @@ def checks() -> list[Tier]:
     """What is looked at besides the test programs."""
     lints = ["cargo", "clippy", "--locked", *cargo.PROFILE, "--workspace", "--all-targets", "--", "-D", "warnings"]
     return [
-        Tier("format", ["cargo", "fmt", "--all", "--check"], ROOT, single=True),
+        Tier("format", ["cargo", "fmt", "--all", "--", "--check", "--color", "never"], ROOT, single=True),
         Tier("lints", lints, ROOT, single=True),
         Tier("tiers", ["python3", "said_test.py"], HERE),
         Tier("recipes", ["python3", "oci_test.py"], ROOT / "fixtures/images"),
@@ -72,6 +72,9 @@ def numbers(soak: bool) -> str:
 def show(outcome: Outcome) -> None:
     """A line for a tier, and what went wrong."""
     said = outcome.said
+    if not (said.passed or said.not_run or outcome.bad):
+        # A program without a test of its own.
+        return
     missing = f", {len(said.not_run)} not run" if said.not_run else ""
     print(f"{outcome.tier.name:44}  {said.passed:4} passed, {said.failed} failed{missing}  {outcome.seconds:6.1f} s")
     if outcome.bad:
