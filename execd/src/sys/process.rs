@@ -234,8 +234,16 @@ pub fn die_with_parent() -> io::Result<()> {
 pub fn default_signals() {
     // SAFETY: a signal set on the stack and constant actions.
     unsafe {
+        // The kernel's own call: glibc keeps 32 and 33 to itself and would leave them ignored.
+        let default = [0u64; 4];
         for number in 1..=64 {
-            libc::signal(number, libc::SIG_DFL);
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                number,
+                default.as_ptr(),
+                std::ptr::null_mut::<u64>(),
+                std::mem::size_of::<u64>(),
+            );
         }
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);

@@ -17,6 +17,10 @@ use super::Error;
 use crate::client::{Address, CONNECTION_WINDOW, STREAM_WINDOW};
 use crate::rpc::{Service, auth};
 
+/// Between two signs of life on an idle connection: a silent command must not lose it to
+/// whatever lies between.
+const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// The longest path that a unix socket's address holds, its final zero left out.
 const LONGEST_PATH: usize = 107;
 
@@ -95,6 +99,7 @@ impl Listener {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .tcp_nodelay(true)
+            .http2_keepalive_interval(Some(KEEPALIVE))
             .add_service(InterceptedService::new(manager, gate));
         let address = self.address();
         let broken = |error: &dyn std::error::Error| {
