@@ -2,6 +2,7 @@
 
 mod death;
 mod leases;
+mod storm;
 mod supply;
 mod templates;
 
@@ -17,7 +18,8 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
         "a_killed_spawner_ends_its_leases_with_a_typed_error",
         death::spawner,
     ),
-    ("nothing_leaks_whatever_is_killed_and_when", death::storm),
+    ("a_daemon_that_nobody_manages_ends_itself", death::orphans),
+    ("nothing_leaks_whatever_is_killed_and_when", storm::storm),
     ("one_request_id_is_one_lease", leases::request_id),
     ("a_lease_that_expires_is_reset", leases::expiry),
     ("a_deadline_does_not_move", leases::deadline),

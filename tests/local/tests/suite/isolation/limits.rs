@@ -122,6 +122,21 @@ pub(super) fn disk(shared: &Shared) -> Result<(), String> {
     next.bash("dd if=/dev/zero of=/srv/large bs=1M count=31 status=none")
         .ok();
     next.comes_back_clean("swap");
+    // Files in memory that leave the sandbox no memory of its own would end it.
+    let greedy = json!({"upper": "memory", "resources": {"memory": "512Mi", "disk": "400Mi"}});
+    let file = house.inn().file("greedy.json", greedy.to_string());
+    let line = [
+        "lease",
+        "base",
+        "--template",
+        file.to_str().expect("a plain path"),
+    ];
+    let refused = house.inn().run(line);
+    assert!(
+        [1, 2].contains(&refused.code) && refused.stderr.contains("disk"),
+        "{refused:?}"
+    );
+    println!("disk: {}", refused.stderr.trim());
     Ok(())
 }
 

@@ -2,27 +2,27 @@
 //! daemon, and nothing is left that nobody owns.
 
 use std::process::{Child, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use innkeeper_test_cli::{Inn, Rootfs};
-use innkeeper_test_local::{Groups, Traces, children, soak};
+use innkeeper_test_local::{Groups, Traces, children};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::Shared;
 
 /// A manager that ends with the test, on an inn that others may use meanwhile.
-struct Manager<'a> {
+pub(super) struct Manager<'a> {
     inn: &'a Inn,
     child: Child,
 }
 
 impl<'a> Manager<'a> {
-    fn start(inn: &'a Inn) -> Self {
-        let mut command = inn.command(["serve"]);
+    pub(super) fn start(inn: &'a Inn) -> Self {
+        Self::start_with(inn, &[])
+    }
+
+    fn start_with(inn: &'a Inn, options: &[&str]) -> Self {
+        let mut command = inn.command(["serve"].iter().chain(options));
         let child = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -36,7 +36,7 @@ impl<'a> Manager<'a> {
         manager
     }
 
-    fn kill(mut self) {
+    pub(super) fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("reaped");
     }
@@ -52,12 +52,12 @@ impl Drop for Manager<'_> {
     }
 }
 
-fn kill(pid: i32, signal: Signal) {
+pub(super) fn kill(pid: i32, signal: Signal) {
     // It may have ended by itself.
     let _ = kill_process(Pid::from_raw(pid).expect("a pid"), signal);
 }
 
-fn with_image() -> Inn {
+pub(super) fn with_image() -> Inn {
     let inn = Inn::new();
     let tree = Rootfs::make(&inn.path("rootfs"));
     inn.run([
@@ -71,15 +71,15 @@ fn with_image() -> Inn {
     inn
 }
 
-fn lease(inn: &Inn) -> Value {
+pub(super) fn lease(inn: &Inn) -> Value {
     inn.line("lease t --json").ok().json()
 }
 
-fn id(lease: &Value) -> &str {
+pub(super) fn id(lease: &Value) -> &str {
     lease["lease"].as_str().expect("an id")
 }
 
-fn bash(inn: &Inn, lease: &str, script: &str) -> innkeeper_test_cli::Ran {
+pub(super) fn bash(inn: &Inn, lease: &str, script: &str) -> innkeeper_test_cli::Ran {
     inn.run(["exec", lease, "--", "bash", "-c", script])
 }
 
@@ -88,7 +88,7 @@ const READY: usize = 4 * 8;
 
 /// Returns what is leased, retires every slot, and waits until nothing is left of them but
 /// what the daemon holds ready; then ends the daemon, and waits until that is gone too.
-fn nothing_is_left(inn: &Inn, manager: Manager<'_>, groups: &Groups) {
+pub(super) fn nothing_is_left(inn: &Inn, manager: Manager<'_>, groups: &Groups) {
     inn.until("all leases end", || {
         let slots = inn.line("ps --json").ok().json();
         let leased: Vec<_> = slots
@@ -288,121 +288,28 @@ fn is_of_a_sandbox(pid: i32) -> bool {
         .any(|known| name.windows(known.len()).any(|part| part == *known))
 }
 
-/// A small generator, so that a failure can be had again from its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 33) % limit
-    }
-}
-
-pub(super) fn storm(_: &Shared) -> Result<(), String> {
-    let seed = std::env::var("INNKEEPER_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(u64::from(std::process::id()));
-    println!("storm: seed {seed} (INNKEEPER_SEED)");
-    let rounds = if soak() { 60 } else { 6 };
+pub(super) fn orphans(_: &Shared) -> Result<(), String> {
     let inn = with_image();
-    let manager = Mutex::new(Some(Manager::start(&inn)));
-    let first = lease(&inn);
+    let config = inn.file("config.yaml", "orphan_ttl: 1s\n");
+    let config = config.to_str().expect("a plain path");
+    let manager = Manager::start_with(&inn, &["--config", config]);
+    let lease = inn.line("lease t --json --max 4s").ok().json();
     let groups = Groups::of(&inn);
-    inn.line(&format!("return {} --wait", id(&first))).ok();
-    let mut random = Random(seed);
-    let (stop, done) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 2]);
-    thread::scope(|scope| {
-        for worker in 0..2 {
-            let (inn, stop, done) = (&inn, &stop, &done);
-            scope.spawn(move || {
-                let mut count = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    count += 1;
-                    rollout(inn, &format!("{worker}-{count}"), done);
-                }
-            });
-        }
-        for _ in 0..rounds {
-            // The moment is what is tried out; nothing is awaited.
-            thread::sleep(Duration::from_millis(random.below(800)));
-            let daemons = inn.daemons();
-            let spawners: Vec<_> = daemons
-                .iter()
-                .flat_map(|daemon| children(*daemon))
-                .collect();
-            let what = random.below(4);
-            if what == 0 || what == 3 {
-                manager
-                    .lock()
-                    .expect("whole")
-                    .take()
-                    .expect("one runs")
-                    .kill();
-            }
-            let victims = match what {
-                1 => daemons,
-                2 => spawners,
-                3 => [daemons, spawners].concat(),
-                _ => Vec::new(),
-            };
-            for pid in victims {
-                kill(pid, Signal::KILL);
-            }
-            let mut manager = manager.lock().expect("whole");
-            if manager.is_none() {
-                *manager = Some(Manager::start(&inn));
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
-    let [clean, failed] = done.map(AtomicU64::into_inner);
-    println!(
-        "storm: {rounds} kills, {clean} rollouts came back clean, {failed} were told of a failure"
-    );
-    inn.until("a lease can be had", || {
-        let ran = inn.line("lease t --json --timeout 20s");
-        if ran.code == 0 {
+    bash(&inn, id(&lease), "(sleep 1000 &) >/dev/null 2>&1").ok();
+    manager.kill();
+    inn.until("the daemon ends itself", || {
+        let (daemons, traces) = (inn.daemons(), Traces::of(&inn, &groups));
+        if daemons.is_empty() && traces.is_empty() {
             Ok(())
         } else {
-            Err(format!("{ran:?}"))
+            Err(format!("{daemons:?}, {traces:#?}"))
         }
     });
-    let manager = manager.into_inner().expect("whole").expect("one runs");
+    let manager = Manager::start_with(&inn, &["--config", config]);
+    inn.line(&format!("exec {} -- true", id(&lease)))
+        .fails(125, id(&lease));
+    let next = self::lease(&inn);
+    bash(&inn, id(&next), "true").ok();
     nothing_is_left(&inn, manager, &groups);
     Ok(())
-}
-
-/// One rollout under fire: any call may fail, but what it sees is a fresh sandbox or nothing.
-fn rollout(inn: &Inn, request: &str, done: &[AtomicU64; 2]) {
-    let ask = || {
-        inn.run([
-            "lease",
-            "t",
-            "--json",
-            "--timeout",
-            "10s",
-            "--request-id",
-            request,
-        ])
-    };
-    let leased = ask();
-    let leased = if leased.code == 0 { leased } else { ask() };
-    if leased.code != 0 {
-        done[1].fetch_add(1, Ordering::Relaxed);
-        return;
-    }
-    let lease = leased.json();
-    let script = "test -e /mark && echo SEEN; cat /testbed/file; echo here > /mark";
-    let ran = bash(inn, id(&lease), script);
-    assert!(
-        !ran.stdout.contains("SEEN"),
-        "of an earlier rollout: {lease} {ran:?}"
-    );
-    let back = inn.line(&format!("return {} --wait --json", id(&lease)));
-    let clean = back.code == 0 && back.json()["outcome"] == "clean";
-    done[usize::from(!clean)].fetch_add(1, Ordering::Relaxed);
 }
