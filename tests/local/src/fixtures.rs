@@ -35,16 +35,24 @@ pub fn shared(folder: &str) -> Result<PathBuf, String> {
 
 /// Runs a recipe below `fixtures/` and returns its lines, split at tabs.
 ///
+/// # Errors
+/// What the recipe says when this machine lacks an interpreter that it copies.
+///
 /// # Panics
-/// When the recipe fails: then the tests cannot say anything about the product.
-pub fn built(recipe: &str, arguments: &[&str]) -> Vec<Vec<String>> {
+/// When the recipe fails otherwise: then the tests cannot say anything about the product.
+pub fn built(recipe: &str, arguments: &[&str]) -> Result<Vec<Vec<String>>, String> {
     let script = repository().join("fixtures").join(recipe);
     let output = Command::new(&script)
         .args(arguments)
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
         .output()
         .unwrap_or_else(|error| panic!("{}: {error}", script.display()));
+    let said = String::from_utf8_lossy(&output.stderr);
+    eprint!("{said}");
+    let lacking = said.lines().find(|line| line.contains("pyenv install"));
+    if let (false, Some(lacking)) = (output.status.success(), lacking) {
+        return Err(lacking.to_owned());
+    }
     assert!(
         output.status.success(),
         "{} failed: {:?}",
@@ -53,5 +61,5 @@ pub fn built(recipe: &str, arguments: &[&str]) -> Vec<Vec<String>> {
     );
     let text = String::from_utf8(output.stdout).expect("names and paths");
     let split = |line: &str| line.split('\t').map(str::to_owned).collect();
-    text.lines().map(split).collect()
+    Ok(text.lines().map(split).collect())
 }

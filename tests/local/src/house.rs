@@ -34,19 +34,22 @@ impl House {
 
     /// The Debian base, imported.
     pub fn base(&self) -> String {
-        let layout = &fixtures::built("images/base.sh", &[])[0][0];
-        self.import("base", layout);
+        let lines = fixtures::built("images/base.sh", &[]).expect("it needs no other interpreter");
+        self.import("base", &lines[0][0]);
         "base".to_owned()
     }
 
     /// The images of a recipe, imported; their names.
-    pub fn images(&self, recipe: &str, arguments: &[&str]) -> Vec<String> {
-        let lines = fixtures::built(recipe, arguments);
+    ///
+    /// # Errors
+    /// What this machine lacks for building them.
+    pub fn images(&self, recipe: &str, arguments: &[&str]) -> Result<Vec<String>, String> {
+        let lines = fixtures::built(recipe, arguments)?;
         let import = |line: Vec<String>| {
             self.import(&line[0], &line[1]);
             line[0].clone()
         };
-        lines.into_iter().map(import).collect()
+        Ok(lines.into_iter().map(import).collect())
     }
 
     /// Imports a layout or a folder once, however many ask.

@@ -246,7 +246,7 @@ fn machine(shared: &Shared) -> Result<(), String> {
 fn tools(shared: &Shared) -> Result<(), String> {
     let house = shared.house();
     let image = house
-        .images("demo/build.sh", &["--only", "boltons__unique-key"])
+        .images("demo/build.sh", &["--only", "boltons__unique-key"])?
         .remove(0);
     leaves_nothing(house, "tools", &image, |guest| {
         let said = all(

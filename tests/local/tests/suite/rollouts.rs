@@ -19,7 +19,9 @@ fn replay(all: &Shared, id: &str) -> Result<(), String> {
     let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let rollout: Value = serde_json::from_str(&text).expect("a rollout");
     let house = all.house();
-    let image = house.images("rollouts/build.sh", &["--only", id]).remove(0);
+    let image = house
+        .images("rollouts/build.sh", &["--only", id])?
+        .remove(0);
 
     let guest = house.lease(id, &image, &json!({}));
     let slot = guest.lease["slot"].clone();

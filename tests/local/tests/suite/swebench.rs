@@ -18,8 +18,8 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
 fn rows(house: &House, only: &str) -> Result<(PathBuf, Vec<Value>), String> {
     let data = shared("swebench")?;
     let data = data.to_str().ok_or("a plain path is needed")?;
-    house.images("swebench/build.sh", &[data, "--only", only]);
-    let file = PathBuf::from(&built("swebench/build.sh", &[data, "--rows"])[0][0]);
+    house.images("swebench/build.sh", &[data, "--only", only])?;
+    let file = PathBuf::from(&built("swebench/build.sh", &[data, "--rows"])?[0][0]);
     let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let rows = text
         .lines()

@@ -150,7 +150,7 @@ pub(super) fn reuse(shared: &Shared) -> Result<(), String> {
 pub(super) fn carry(shared: &Shared) -> Result<(), String> {
     let house = shared.house();
     let image = house
-        .images("demo/build.sh", &["--only", "boltons__unique-key"])
+        .images("demo/build.sh", &["--only", "boltons__unique-key"])?
         .remove(0);
     let base = house.base();
     // A limit that no other test has gives a pool that no other test uses.
