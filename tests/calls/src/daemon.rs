@@ -115,7 +115,7 @@ impl Daemon {
                 b"FROM_IMAGE=yes".as_slice().into(),
                 b"HOME=/root".as_slice().into(),
             ],
-            workdir: "/work".to_owned(),
+            workdir: "/there".to_owned(),
             user: "root".to_owned(),
             resources: Some(Resources {
                 memory_bytes: MEMORY,

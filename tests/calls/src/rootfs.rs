@@ -73,11 +73,11 @@ pub fn make(tree: &Path) -> Result<()> {
     for link in ["bin", "sbin", "lib", "lib64"] {
         symlink(Path::new("usr").join(link), tree.join(link))?;
     }
-    symlink("/work", tree.join("image-link"))?;
+    symlink("/there", tree.join("image-link"))?;
     symlink("dash", tree.join("usr/bin/sh"))?;
     fs::write(
         tree.join("etc/passwd"),
-        "root:x:0:0::/root:/bin/sh\nworker:x:1000:1000::/work:/bin/sh\n",
+        "root:x:0:0::/root:/bin/sh\nworker:x:1000:1000::/there:/bin/sh\n",
     )?;
     fs::write(tree.join("etc/group"), "root:x:0:\nworker:x:1000:\n")?;
     let mut libraries = BTreeSet::new();

@@ -35,7 +35,7 @@ pub(crate) async fn defaults_come_from_the_template(daemon: Arc<Daemon>) -> Resu
     let said = sandbox
         .sh("pwd; id -u; echo $FROM_IMAGE; umask; echo $0")
         .await?;
-    assert_eq!(said.text(), "/work\n0\nyes\n0022\n/bin/sh\n");
+    assert_eq!(said.text(), "/there\n0\nyes\n0022\n/bin/sh\n");
     let mut start = sandbox.command(&["printenv", "FROM_IMAGE"]);
     start.env = vec![b"FROM_IMAGE=no".as_slice().into()];
     assert_eq!(sandbox.run(start).await?.text(), "no\n");

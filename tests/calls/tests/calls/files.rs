@@ -79,7 +79,7 @@ pub(crate) async fn a_file_comes_back_as_it_was_sent(daemon: Arc<Daemon>) -> Res
     let data: Vec<u8> = (0..3_000_000u32)
         .flat_map(|n| (n.wrapping_mul(2_654_435_761) >> 7).to_le_bytes())
         .collect();
-    let path = b"/work/new/di\xffr/file";
+    let path = b"/there/new/di\xffr/file";
     let wish = FileWriteStart {
         make_parents: true,
         uid: 1000,
@@ -110,7 +110,7 @@ pub(crate) async fn a_file_comes_back_as_it_was_sent(daemon: Arc<Daemon>) -> Res
         (FileKind::File, 0o4751, 1000, 7, 12_000_000)
     );
     let said = sandbox
-        .sh("ls -ln /work/new/*/; ls -A /work/new/*/")
+        .sh("ls -ln /there/new/*/; ls -A /there/new/*/")
         .await?;
     assert!(
         said.text().contains("-rwsr-x--x 1 1000 7 12000000"),
@@ -124,7 +124,7 @@ pub(crate) async fn a_file_comes_back_as_it_was_sent(daemon: Arc<Daemon>) -> Res
     );
     // Relative paths begin at the working directory; what is there is replaced.
     write(&sandbox, start(&sandbox, b"small", 0), [Bytes::from("one")]).await?;
-    write(&sandbox, start(&sandbox, b"/work/small", 0), []).await?;
+    write(&sandbox, start(&sandbox, b"/there/small", 0), []).await?;
     assert!(read(&sandbox, b"small", 0, 0).await?.is_empty());
     Ok(())
 }
@@ -133,7 +133,7 @@ pub(crate) async fn a_broken_off_upload_changes_nothing(daemon: Arc<Daemon>) -> 
     let sandbox = daemon.sandbox().await?;
     write(
         &sandbox,
-        start(&sandbox, b"/work/f", 0),
+        start(&sandbox, b"/there/f", 0),
         [Bytes::from("old")],
     )
     .await?;
@@ -148,31 +148,31 @@ pub(crate) async fn a_broken_off_upload_changes_nothing(daemon: Arc<Daemon>) -> 
                 .await
         }
     };
-    send(Message::Start(start(&sandbox, b"/work/f", 0))).await?;
+    send(Message::Start(start(&sandbox, b"/there/f", 0))).await?;
     send(Message::Data(Bytes::from(vec![1; 1_000_000]))).await?;
     let mut client = sandbox.client.clone();
     let call = tokio::spawn(async move { client.write_file(ReceiverStream::new(stream)).await });
     // Under way once its file stands beside the old one.
-    while sandbox.sh("ls -A /work").await?.text().lines().count() < 2 {
+    while sandbox.sh("ls -A /there").await?.text().lines().count() < 2 {
         tokio::task::yield_now().await;
     }
     call.abort();
     assert!(call.await.is_err());
-    while sandbox.sh("ls -A /work").await?.text() != "f\n" {
+    while sandbox.sh("ls -A /there").await?.text() != "f\n" {
         tokio::task::yield_now().await;
     }
     // A stream that ends in good order would have been a whole file.
     drop(messages);
-    assert!(read(&sandbox, b"/work/f", 0, 0).await? == b"old");
+    assert!(read(&sandbox, b"/there/f", 0, 0).await? == b"old");
     // Nor does one that does not fit.
     let zeros = Bytes::from(vec![0; 1 << 20]);
     let pieces = std::iter::repeat_n(zeros, 140);
-    let full = write(&sandbox, start(&sandbox, b"/work/f", 0), pieces)
+    let full = write(&sandbox, start(&sandbox, b"/there/f", 0), pieces)
         .await
         .unwrap_err();
     assert_eq!(full.code(), Code::ResourceExhausted, "{full}");
-    assert_eq!(read(&sandbox, b"/work/f", 0, 0).await?, b"old");
-    assert_eq!(sandbox.sh("ls -A /work").await?.text(), "f\n");
+    assert_eq!(read(&sandbox, b"/there/f", 0, 0).await?, b"old");
+    assert_eq!(sandbox.sh("ls -A /there").await?.text(), "f\n");
     Ok(())
 }
 
@@ -200,12 +200,12 @@ pub(crate) async fn gigabytes_take_no_memory(daemon: Arc<Daemon>) -> Result<()> 
     let before = memory_of(pid)?;
     // A file with a hole takes no disk and is read like any other.
     sandbox
-        .sh("dd if=/dev/null of=/work/big bs=1 seek=1073741824")
+        .sh("dd if=/dev/null of=/there/big bs=1 seek=1073741824")
         .await?
         .code()?;
     let request = FileReadRequest {
         target: sandbox.target(),
-        path: Bytes::from("/work/big"),
+        path: Bytes::from("/there/big"),
         ..FileReadRequest::default()
     };
     let mut chunks = sandbox
@@ -253,7 +253,7 @@ pub(crate) async fn directories_are_listed_and_removed(daemon: Arc<Daemon>) -> R
         (0o640, b"a".as_slice())
     );
     let deep = [
-        b"/work/d".to_vec(),
+        b"/there/d".to_vec(),
         b"/deep_deep_deep_deep_deep".repeat(300),
         b"/end".to_vec(),
     ]
@@ -300,7 +300,7 @@ pub(crate) async fn paths_stay_inside_and_errors_have_codes(daemon: Arc<Daemon>)
         "/../../../etc/passwd",
         "root/etc/passwd",
         "up/passwd",
-        "/work/../etc/passwd",
+        "/there/../etc/passwd",
     ] {
         assert_eq!(
             read(&sandbox, path.as_bytes(), 0, 0).await?,
@@ -360,8 +360,8 @@ pub(crate) async fn paths_stay_inside_and_errors_have_codes(daemon: Arc<Daemon>)
         [Bytes::from("x")],
     )
     .await?;
-    assert_eq!(read(&sandbox, b"/work/x", 0, 0).await?, b"x");
-    let error = write(&sandbox, start(&sandbox, b"root/work/y", 0), [])
+    assert_eq!(read(&sandbox, b"/there/x", 0, 0).await?, b"x");
+    let error = write(&sandbox, start(&sandbox, b"root/there/y", 0), [])
         .await
         .unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");

@@ -60,11 +60,11 @@ pub(crate) async fn files_that_are_none_fail_fast(daemon: Arc<Daemon>) -> Result
     );
     // A file that grows while it is read has an end.
     let mut talk = sandbox
-        .start(sandbox.script("echo up; while :; do echo more more more >>/work/log; done"))
+        .start(sandbox.script("echo up; while :; do echo more more more >>/there/log; done"))
         .await?;
     talk.expect(b"up").await?;
     for _ in 0..20 {
-        read(&sandbox, b"/work/log", 0, 0)
+        read(&sandbox, b"/there/log", 0, 0)
             .await
             .or_else(|status| match status.code() {
                 Code::NotFound => Ok(Vec::new()),

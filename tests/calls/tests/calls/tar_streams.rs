@@ -58,9 +58,9 @@ pub(crate) async fn a_tree_comes_back_as_it_was(daemon: Arc<Daemon>) -> Result<(
                   ln -s ../data sub/l; ln -s /nowhere dangling; mkfifo p; : >'odd *name'; \
                   chown 1000:7 data; chmod 4750 data; chmod 1777 sub; touch -d @1234567890 sub/empty data";
     assert_eq!(sandbox.sh(script).await?.code()?, 0);
-    let archive = pack(&sandbox, "/work/t/.").await?;
-    sandbox.sh("mkdir /work/u").await?.code()?;
-    let reply = unpack(&sandbox, "/work/u", &archive).await?;
+    let archive = pack(&sandbox, "/there/t/.").await?;
+    sandbox.sh("mkdir /there/u").await?.code()?;
+    let reply = unpack(&sandbox, "/there/u", &archive).await?;
     assert_eq!((reply.entries, reply.bytes), (8, 588_895));
     let before = sandbox.sh(&format!("cd t; {LISTING}")).await?;
     let after = sandbox.sh(&format!("cd u; {LISTING}")).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn a_tree_comes_back_as_it_was(daemon: Arc<Daemon>) -> Result<(
     header.set_size(4);
     header.set_mode(0o600);
     builder.append_data(&mut header, "a/".repeat(80) + "name", b"data".as_slice())?;
-    unpack(&sandbox, "/work", &builder.into_inner()?).await?;
+    unpack(&sandbox, "/there", &builder.into_inner()?).await?;
     assert_eq!(
         sandbox
             .sh(&format!("cat {}name", "a/".repeat(80)))
@@ -93,7 +93,7 @@ pub(crate) async fn a_tree_comes_back_as_it_was(daemon: Arc<Daemon>) -> Result<(
 pub(crate) async fn nothing_is_unpacked_outside(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
     sandbox
-        .sh("mkdir /work/t; ln -s /etc /work/t/planted; ln -s ../.. /work/t/up")
+        .sh("mkdir /there/t; ln -s /etc /there/t/planted; ln -s ../.. /there/t/up")
         .await?
         .code()?;
     let before = sandbox
@@ -122,23 +122,23 @@ pub(crate) async fn nothing_is_unpacked_outside(daemon: Arc<Daemon>) -> Result<(
         "up/esc",
         "planted/new",
     ] {
-        let status = unpack(&sandbox, "/work/t", &one(name)?)
+        let status = unpack(&sandbox, "/there/t", &one(name)?)
             .await
             .expect_err(name);
         assert_eq!(status.code(), Code::FailedPrecondition, "{name}: {status}");
     }
-    unpack(&sandbox, "/work/t", &one("/tmp/esc2")?).await?;
-    assert_eq!(sandbox.sh("cat /work/t/tmp/esc2").await?.text(), "x");
+    unpack(&sandbox, "/there/t", &one("/tmp/esc2")?).await?;
+    assert_eq!(sandbox.sh("cat /there/t/tmp/esc2").await?.text(), "x");
     // Into the root, a link that the guest made is not followed either; the image's own are.
-    sandbox.sh("ln -s /etc /work/trap").await?.code()?;
+    sandbox.sh("ln -s /etc /there/trap").await?.code()?;
     unpack(&sandbox, "/", &one("work/trap/passwd")?)
         .await
         .expect_err("a trap");
     unpack(&sandbox, "/", &one("image-link/ok")?).await?;
-    unpack(&sandbox, "/work/trap", &one("passwd")?)
+    unpack(&sandbox, "/there/trap", &one("passwd")?)
         .await
         .expect_err("a trap");
-    assert_eq!(sandbox.sh("cat /work/ok").await?.text(), "x");
+    assert_eq!(sandbox.sh("cat /there/ok").await?.text(), "x");
     assert_eq!(
         sandbox
             .sh("ls -A / /etc /tmp; cat /etc/passwd")
@@ -152,14 +152,14 @@ pub(crate) async fn nothing_is_unpacked_outside(daemon: Arc<Daemon>) -> Result<(
 pub(crate) async fn a_reader_that_leaves_ends_the_call(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
     sandbox
-        .sh("dd if=/dev/null of=/work/big bs=1 seek=1073741824")
+        .sh("dd if=/dev/null of=/there/big bs=1 seek=1073741824")
         .await?
         .code()?;
     let count = "set -- /proc/[0-9]*; echo $#";
     let before = sandbox.sh(count).await?.text();
     for _ in 0..10 {
         let request = PathRequest {
-            ..sandbox.path("/work")
+            ..sandbox.path("/there")
         };
         let mut chunks = sandbox.client.clone().tar_out(request).await?.into_inner();
         chunks.message().await?;
