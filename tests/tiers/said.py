@@ -12,6 +12,7 @@ NOT_RUN = "not run: "
 SECTION = re.compile(r"---- (\S+)(?: - .*)? stdout ----$")
 # What a harness that does not capture prints itself.
 HARNESS = ("test ", "running ", "failures:", "---- ", "Ran ", "OK")
+PANIC = "thread '"
 # A test or program that prints more than this is heard in the log only.
 LINES = 3
 UNCAPTURED = 40
@@ -57,6 +58,9 @@ def read(text: str, captured: bool = True) -> Said:
             test, lines = found[1], 0
         elif line in ("successes:", "failures:"):
             test, succeeded = None, line == "successes:"
+        elif line.startswith(PANIC):
+            # Meant to happen where the test passed; what follows is its backtrace.
+            lines = LINES
         elif captured and test and succeeded and line.strip() and lines < LINES:
             said.measured.append((test, line.strip()))
             lines += 1

@@ -40,6 +40,10 @@ class Reading(unittest.TestCase):
         text = "failures:\n\n---- bad stdout ----\npanicked\n\nfailures:\n    bad\n"
         self.assertEqual([], said.read(text).measured)
 
+    def test_a_panic_that_was_meant_is_not_measured(self):
+        text = "successes:\n\n---- good stdout ----\n3 steps\n\nthread 'good' panicked at x\n  0: main\n"
+        self.assertEqual([("good", "3 steps")], said.read(text).measured)
+
     def test_lines_of_a_harness_that_does_not_capture(self):
         read = said.read("running 1 test\nrun 7: reused\ntest a ... ok\n\n1 passed, 0 failed\n", captured=False)
         self.assertEqual([("", "run 7: reused")], read.measured)
