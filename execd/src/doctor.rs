@@ -12,7 +12,7 @@ pub fn facts(machine: &Machine) -> Vec<Fact> {
         .into_owned();
     vec![
         fact(
-            "kernel",
+            "detached_mounts",
             kernel_fits(&release),
             &release,
             "use Linux 6.15 or later: layers are mounted by descriptor",
