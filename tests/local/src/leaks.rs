@@ -60,11 +60,14 @@ impl Traces {
         for parent in name.parents() {
             traces.groups.extend(below(&parent));
         }
+        // The daemon and its spawner have a group of their own beside those of sandboxes.
+        let daemons = inn.daemons();
+        let spawners: Vec<_> = daemons.iter().flat_map(|pid| children(*pid)).collect();
+        let own = |pid: &i32| daemons.contains(pid) || spawners.contains(pid);
         for group in &traces.groups {
             let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-            traces
-                .processes
-                .extend(listed.lines().filter_map(|pid| pid.parse::<i32>().ok()));
+            let pids = listed.lines().filter_map(|line| line.parse::<i32>().ok());
+            traces.processes.extend(pids.filter(|pid| !own(pid)));
         }
         for folder in ["store/uppers", "store/trash"] {
             let entries = fs::read_dir(inn.state().join(folder))
