@@ -4,8 +4,6 @@ import json
 import os
 import select
 import signal
-import socket
-import struct
 import subprocess
 import time
 from pathlib import Path
@@ -26,8 +24,8 @@ class Inn:
     def __init__(self, binaries: Path, state: Path) -> None:
         self.state = state
         self.graded = state / "graded"
-        self._innkeeper = binaries / "innkeeper"
-        self._env = {**os.environ, "INNKEEPER_STATE_DIR": str(state), "INNKEEPER_EXECD": str(binaries / "execd")}
+        self._innkeeper, self._execd = binaries / "innkeeper", binaries / "execd"
+        self._env = {**os.environ, "INNKEEPER_STATE_DIR": str(state), "INNKEEPER_EXECD": str(self._execd)}
         for name in ("INNKEEPER_ENDPOINT", "INNKEEPER_TOKEN"):
             self._env.pop(name, None)
         self._log = state / "demo.log"
@@ -55,7 +53,11 @@ class Inn:
     def check_machine(self) -> None:
         """Asks `innkeeper doctor` whether sandboxes can be made here."""
         self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        ended = self._run("doctor", "--json")
+        try:
+            ended = self._run("doctor", "--json")
+        except BaseException:
+            self._end_daemon()
+            raise
         try:
             told = json.loads(ended.said)
         except ValueError:
@@ -101,32 +103,38 @@ class Inn:
     def __exit__(self, *_error: object) -> None:
         end(self._manager)
         # Sandboxes and their daemon outlive a manager on purpose; here they are not to.
-        daemon = self._daemon()
-        if daemon is None:
-            return
-        try:
-            signal.pidfd_send_signal(daemon, signal.SIGTERM)
-            gone, _, _ = select.select([daemon], [], [], STOP_S)
-            if not gone:
-                signal.pidfd_send_signal(daemon, signal.SIGKILL)
-                raise Failed(f"execd did not end within {STOP_S} s and was killed; its log is {self.state}/execd/log")
-        finally:
-            os.close(daemon)
+        self._end_daemon()
 
-    def _daemon(self) -> int | None:
-        """A descriptor of the execd that serves this state directory."""
-        folder = self.state / "execd"
-        try:
-            # By the folder's descriptor, since a socket's path must be short.
-            here = os.open(folder, os.O_PATH)
-        except FileNotFoundError:
-            return None
-        with socket.socket(socket.AF_UNIX) as client:
+    def _end_daemon(self) -> None:
+        """Ends the execd of this state directory and waits until it has gone."""
+        for daemon in self._daemons():
             try:
-                client.connect(f"/proc/self/fd/{here}/execd.sock")
-                peer = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-                return os.pidfd_open(struct.unpack("3i", peer)[0])
-            except (FileNotFoundError, ConnectionRefusedError, ProcessLookupError):
-                return None
+                signal.pidfd_send_signal(daemon, signal.SIGTERM)
+                gone, _, _ = select.select([daemon], [], [], STOP_S)
+                if not gone:
+                    signal.pidfd_send_signal(daemon, signal.SIGKILL)
+                    raise Failed(f"execd did not end within {STOP_S} s and was killed; its log is {self.state}/execd/log")
+            except ProcessLookupError:
+                pass
             finally:
-                os.close(here)
+                os.close(daemon)
+
+    def _daemons(self) -> list[int]:
+        """A descriptor of each execd of this state directory, also of one that does not listen yet."""
+        wanted = [str(self._execd).encode(), b"--state", str(self.state).encode()]
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                # The descriptor first: should the id be another's by then, its command line says so.
+                daemon = os.pidfd_open(int(process.name))
+            except OSError:
+                continue
+            try:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                words = []
+            if words[:3] == wanted:
+                found.append(daemon)
+            else:
+                os.close(daemon)
+        return found
