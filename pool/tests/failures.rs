@@ -564,3 +564,23 @@ fn a_slot_lost_while_it_is_prepared_makes_another_the_first() {
             .any(|action| matches!(action, Action::Specialise { first: true, .. }))
     );
 }
+
+#[test]
+fn a_prepare_whose_caller_has_gone_holds_up_nobody() {
+    let mut hand = Hand::new(Config::default());
+    let step = hand.ask("a");
+    let nonce = Hand::nonce(&step);
+    hand.settle(&nonce);
+    assert!(
+        matches!(
+            hand.state(&nonce.slot()),
+            Some(SlotState::Specialising { first: true, .. })
+        ),
+        "its template was never ready before"
+    );
+    hand.feed(Event::LeaseCancelled(key("a")));
+    let other = request("b", "other", reuse());
+    let step = hand.feed(Event::LeaseRequested(Box::new(other)));
+    let second = Hand::nonce(&step);
+    assert_ne!(second.slot(), nonce.slot());
+}

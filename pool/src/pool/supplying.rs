@@ -77,6 +77,8 @@ impl Pool {
     fn is_coming(&self, entry: &SlotEntry) -> bool {
         match entry.record.state {
             SlotState::Creating { .. } => true,
+            // A prepare may take an hour, and its caller has gone.
+            SlotState::Specialising { first: true, .. } => false,
             SlotState::Blank | SlotState::Specialising { .. } | SlotState::Idle { .. } => {
                 entry.reserved.is_none()
             }
