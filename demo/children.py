@@ -1,5 +1,10 @@
-"""Running other programs so that none is left when the demo ends."""
+"""Running other programs so that none is left when the demo ends.
 
+Each runs in a session of its own: Ctrl-C reaches the demo alone, which ends the program and all that it started there.
+"""
+
+import os
+import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +36,7 @@ class Ended:
 def run(argv: Sequence[object], **options) -> Ended:
     """Runs a program to its end. An interruption ends the program first, and waits for it."""
     child = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                             **options)
+                             start_new_session=True, **options)
     try:
         said, errors = child.communicate()
     except BaseException:
@@ -49,10 +54,14 @@ def output(argv: Sequence[object], what: str, **options) -> str:
 
 
 def end(child: subprocess.Popen) -> None:
-    """Asks a child to end and waits until it has; kills it when it does not."""
-    child.terminate()
-    try:
-        child.wait(PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+    """Asks a child and what is left of its session to end and waits for the child; kills what does not."""
+    for number, patience_s in ((signal.SIGTERM, PATIENCE_S), (signal.SIGKILL, None)):
+        try:
+            os.killpg(child.pid, number)
+        except ProcessLookupError:
+            pass
+        try:
+            child.wait(patience_s)
+            return
+        except subprocess.TimeoutExpired:
+            continue

@@ -77,7 +77,7 @@ class Inn:
     def __enter__(self) -> "Inn":
         config = self.state / "demo.yaml"
         config.write_text(CONFIG)
-        # In a session of its own: Ctrl-C reaches the demo alone, which then ends first the gradings and then this.
+        # In a session of its own, so that it ends after the gradings.
         with self._log.open("w") as log:
             self._manager = subprocess.Popen([self._innkeeper, "serve", "--config", config], env=self._env,
                                              stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)

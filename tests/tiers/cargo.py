@@ -1,12 +1,12 @@
 """Building the workspace once and finding its test programs."""
 
 import json
-import os
 import subprocess
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import tier
 from tier import Tier
 
 # Quick ones first, so that a plain mistake shows early; what is not named comes last.
@@ -81,12 +81,11 @@ def _metadata(root: Path) -> dict:
 def _cargo(root: Path, words: list[str]) -> list[dict]:
     """Runs cargo, which shows its progress; gives the artifacts that it made or found made."""
     argv = ["cargo", words[0], "--locked", *PROFILE, *words[1:], "--message-format", "json-render-diagnostics"]
-    child = subprocess.Popen(argv, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=os.environ)
+    child = subprocess.Popen(argv, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     try:
         said, _ = child.communicate()
     except BaseException:
-        child.terminate()
-        child.wait()
+        tier.end(child)
         raise
     if child.returncode != 0:
         raise Unbuilt
