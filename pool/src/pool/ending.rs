@@ -143,7 +143,9 @@ impl Pool {
             return Some(RetireCause::Drained);
         }
         if !class.spec.resettable {
-            return single("its class allows no verified reset");
+            return single(
+                "its class is used once: strategy none, or network host without reuse_host_network",
+            );
         }
         match class.spec.supply.mode {
             Mode::OnDemand => return single("supply mode on-demand"),
