@@ -61,7 +61,7 @@ pub fn make(tree: &Path) -> Result<()> {
         "usr/lib64",
         "etc",
         "root",
-        "work",
+        "there",
         "var",
     ] {
         fs::create_dir_all(tree.join(dir))?;

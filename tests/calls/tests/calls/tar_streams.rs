@@ -131,7 +131,7 @@ pub(crate) async fn nothing_is_unpacked_outside(daemon: Arc<Daemon>) -> Result<(
     assert_eq!(sandbox.sh("cat /there/t/tmp/esc2").await?.text(), "x");
     // Into the root, a link that the guest made is not followed either; the image's own are.
     sandbox.sh("ln -s /etc /there/trap").await?.code()?;
-    unpack(&sandbox, "/", &one("work/trap/passwd")?)
+    unpack(&sandbox, "/", &one("there/trap/passwd")?)
         .await
         .expect_err("a trap");
     unpack(&sandbox, "/", &one("image-link/ok")?).await?;
