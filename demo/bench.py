@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Builds innkeeper as the demo does, brings in the demo's images, and measures. Usage: bench.py [OPTIONS of innkeeper bench]"""
 
-import os
 import signal
 import sys
 from pathlib import Path
@@ -12,12 +11,12 @@ sys.path.insert(0, str(HERE))
 import build
 import images
 from children import Failed
-from inn import Inn
+from inn import Inn, state_dir
 
 
 def main() -> None:
     binaries, _ = build.binaries(ROOT)
-    inn = Inn(binaries, Path(os.environ.get("INNKEEPER_STATE_DIR") or ROOT / ".demo").absolute())
+    inn = Inn(binaries, state_dir(ROOT))
     inn.check_machine()
     images.bring(ROOT, inn)
     print(inn.text("bench", *sys.argv[1:]), end="")

@@ -6,7 +6,6 @@ with one manager, prints a line per grading, and checks what must be so. Takes e
 is interrupted. Exit code 0 only when all checks hold.
 """
 
-import os
 import signal
 import sys
 import time
@@ -20,14 +19,13 @@ import checks
 import gradings
 import images
 from children import Failed, Interrupted
-from inn import Inn
+from inn import Inn, state_dir
 
 
 def main() -> None:
     started = time.monotonic()
     binaries, build_s = build.binaries(ROOT)
-    state = Path(os.environ.get("INNKEEPER_STATE_DIR") or ROOT / ".demo").absolute()
-    inn = Inn(binaries, state)
+    inn = Inn(binaries, state_dir(ROOT))
     inn.check_machine()
     images.bring(ROOT, inn)
     with inn:

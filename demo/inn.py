@@ -1,5 +1,6 @@
 """One manager on the demo's state directory, and the commands that talk to it."""
 
+import hashlib
 import json
 import os
 import select
@@ -10,12 +11,25 @@ from pathlib import Path
 
 from children import Ended, Failed, end, run
 
+# The longest path of a socket is 107 bytes; this much of it is the manager's own.
+STATE_BYTES = 107 - len("/manager/embedded.sock")
 START_S = 60
 STOP_S = 60
 # What `innkeeper grade` ends with when some gradings have no verdict; the document is whole then too.
 INFRA = 3
 # Should the demo itself be killed, what it started ends on its own after this long.
 CONFIG = "orphan_ttl: 60s\n"
+
+
+def state_dir(root: Path) -> Path:
+    """INNKEEPER_STATE_DIR, else `.demo` in the tree, or, where that is too long a path, a folder in /var/tmp."""
+    chosen = os.environ.get("INNKEEPER_STATE_DIR")
+    if chosen:
+        return Path(chosen).absolute()
+    usual = root / ".demo"
+    if len(os.fsencode(usual)) <= STATE_BYTES:
+        return usual
+    return Path("/var/tmp") / f"innkeeper-demo-{hashlib.sha256(os.fsencode(root)).hexdigest()[:8]}"
 
 
 class Inn:
