@@ -18,7 +18,7 @@ use tracing_subscriber::EnvFilter;
 use crate::cgroup::Hierarchy;
 use crate::orphan::Orphan;
 use crate::rpc::Service;
-use crate::sandbox::{Machine, device::Devices};
+use crate::sandbox::Machine;
 use crate::slots::Slots;
 use crate::spawner::{Spawner, launch};
 use crate::store::Store;
@@ -88,7 +88,6 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
         spawner: Spawner::attach(socket)?,
         store: Store::open(&state.join("store"))?,
         groups,
-        devices: Devices::make().context("/dev of sandboxes cannot be made")?,
         kits: Arc::default(),
         host_network: File::open("/proc/self/ns/net")?.into(),
         programs: Programs::default(),

@@ -66,8 +66,6 @@ pub struct Machine {
     pub store: Store,
     /// Control groups.
     pub groups: Hierarchy,
-    /// The tree of `/dev`.
-    pub devices: device::Devices,
     /// What is made ahead.
     pub kits: Arc<Kits>,
     /// The host's network namespace, for sandboxes that share it.

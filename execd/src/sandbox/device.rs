@@ -1,4 +1,6 @@
-//! `/dev`: one read-only tree for all sandboxes, each of which sees it through its own ids.
+//! `/dev`: a read-only tree of its own for every sandbox life. Shared nodes would carry one
+//! guest's traces to the next: a write to a terminal sets the time of `/dev/tty` even on a
+//! read-only mount, and locks and watches meet on the node.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,56 +29,41 @@ const LINKS: [(&str, &str); 6] = [
 ];
 const MOUNT_POINTS: [&str; 3] = ["pts", "shm", "mqueue"];
 
-/// The tree, as a detached mount.
-#[derive(Debug)]
-pub struct Devices(OwnedFd);
-
-impl Devices {
-    /// Makes it.
-    ///
-    /// # Errors
-    /// Without CAP_MKNOD or CAP_SYS_ADMIN.
-    pub fn make() -> io::Result<Self> {
-        let fs = Filesystem::open(c"tmpfs")?;
-        fs.set(c"mode", "0755")?;
-        fs.set(c"size", "64k")?;
-        let tree = fs.mount(NOSUID | NOEXEC)?;
-        for (name, major, minor) in NODES {
-            let mode = Mode::from_raw_mode(0o666);
-            mknodat(
-                &tree,
-                name,
-                FileType::CharacterDevice,
-                mode,
-                makedev(major, minor),
-            )?;
-            rustix::fs::chmodat(&tree, name, mode, AtFlags::empty())?;
-        }
-        for (name, target) in LINKS {
-            symlinkat(target, &tree, name)?;
-        }
-        for name in MOUNT_POINTS {
-            mkdirat(&tree, name, Mode::from_raw_mode(0o755))?;
-        }
-        let names = NODES.iter().map(|node| node.0);
-        let names = names.chain(LINKS.iter().map(|link| link.0));
-        for name in names.chain(MOUNT_POINTS) {
-            set_fixed_times(tree.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
-        }
-        set_fixed_times(tree.as_fd(), "", AtFlags::EMPTY_PATH)?;
-        Ok(Self(tree))
+/// Makes the tree for the ids of a user namespace, as a detached mount: root's nodes are
+/// those of the namespace's root. Read only: a guest may not change what programs expect.
+///
+/// # Errors
+/// Without CAP_MKNOD or CAP_SYS_ADMIN.
+pub fn make(users: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let fs = Filesystem::open(c"tmpfs")?;
+    fs.set(c"mode", "0755")?;
+    fs.set(c"size", "64k")?;
+    let tree = fs.mount(NOSUID | NOEXEC)?;
+    for (name, major, minor) in NODES {
+        let mode = Mode::from_raw_mode(0o666);
+        mknodat(
+            &tree,
+            name,
+            FileType::CharacterDevice,
+            mode,
+            makedev(major, minor),
+        )?;
+        rustix::fs::chmodat(&tree, name, mode, AtFlags::empty())?;
     }
-
-    /// A clone in which root's nodes are those of a user namespace's root. Read only: a
-    /// guest's chmod of `/dev/null` would outlive it.
-    ///
-    /// # Errors
-    /// When the mount cannot be cloned or mapped.
-    pub fn for_users(&self, users: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-        let clone = mount::clone_mount(self.0.as_fd())?;
-        mount::set_attributes(clone.as_fd(), RDONLY | NOSUID | NOEXEC, Some(users))?;
-        Ok(clone)
+    for (name, target) in LINKS {
+        symlinkat(target, &tree, name)?;
     }
+    for name in MOUNT_POINTS {
+        mkdirat(&tree, name, Mode::from_raw_mode(0o755))?;
+    }
+    let names = NODES.iter().map(|node| node.0);
+    let names = names.chain(LINKS.iter().map(|link| link.0));
+    for name in names.chain(MOUNT_POINTS) {
+        set_fixed_times(tree.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    set_fixed_times(tree.as_fd(), "", AtFlags::EMPTY_PATH)?;
+    mount::set_attributes(tree.as_fd(), RDONLY | NOSUID | NOEXEC, Some(users))?;
+    Ok(tree)
 }
 
 /// Sets the times of an entry that every sandbox has to the same moment, whatever the daemon

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::{BuildError, Machine, step};
+use super::{BuildError, Machine, device, step};
 use crate::cgroup::Group;
 use crate::spawner::SpawnError;
 use crate::spawner::build::IDS;
@@ -121,10 +121,7 @@ impl Machine {
         Ok(Kit {
             base,
             mapped: self.store.mapped(users.as_fd())?,
-            dev: self
-                .devices
-                .for_users(users.as_fd())
-                .map_err(step("mounting /dev"))?,
+            dev: device::make(users.as_fd()).map_err(step("mounting /dev"))?,
             group: Arc::new(
                 self.groups
                     .create(&format!("{base:x}"))

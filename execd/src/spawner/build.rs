@@ -18,8 +18,6 @@ use crate::inside::observe::{self, Inside};
 use crate::sys::process::{self, Fork};
 use crate::sys::{caps, channel, mount, seccomp::Filter};
 
-pub(super) use tree::{EMPTY_DIRECTORY, EMPTY_FILE};
-
 /// Ids in a sandbox's range.
 pub const IDS: u32 = 65_536;
 
@@ -183,7 +181,7 @@ fn confine(spec: &BuildSpec, fds: &[OwnedFd], filter: &Filter) -> Said<Inside> {
     };
     join(&groups[usize::from(spec.cgroups.v2)..])?;
     process::unshare(process::NEW_CGROUP).map_err(Failure::at("making a cgroup namespace"))?;
-    let masks = tree::Masks::open().map_err(Failure::at("opening the masks"))?;
+    let masks = tree::Masks::make().map_err(Failure::at("making the masks"))?;
     mount::become_root(overlay.as_fd()).map_err(Failure::at("changing the root"))?;
     process::enter(network.as_fd(), process::NEW_NET)
         .map_err(Failure::at("entering the network namespace"))?;

@@ -86,19 +86,9 @@ fn confine() -> io::Result<()> {
     process::unshare(process::NEW_MOUNT)?;
     let root = mount::Filesystem::open(c"tmpfs")?;
     root.set(c"size", "4k")?;
-    root.set(c"nr_inodes", "8")?;
+    root.set(c"nr_inodes", "4")?;
     root.set(c"mode", "0555")?;
     let root = root.mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
-    let mode = rustix::fs::Mode::from_raw_mode(0o555);
-    rustix::fs::mkdirat(&root, build::EMPTY_DIRECTORY, mode)?;
-    let flags =
-        rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
-    rustix::fs::openat(
-        &root,
-        build::EMPTY_FILE,
-        flags,
-        rustix::fs::Mode::from_raw_mode(0o444),
-    )?;
     mount::abandon_root_for(root.as_fd())?;
     mount::set_attributes(root.as_fd(), mount::RDONLY, None)?;
     process::set_dumpable(false)

@@ -127,7 +127,9 @@ pub fn bind(template: &Template, ground: &Ground) -> Result<Resolved, Error> {
             .clone()
             .unwrap_or_else(|| image.digest.clone()),
         single_use: template.strategy == Strategy::None
-            || (template.network == Network::Host && !template.reuse_host_network),
+            // The sockets that a rollout leaves in a shared namespace cannot be told from the
+            // machine's own yet, so `reuse_host_network` allows nothing more.
+            || template.network == Network::Host,
         verify: template.verify,
         supply: template.supply.clone(),
     })

