@@ -1,7 +1,8 @@
 //! The daemon's end of the spawner: requests out, answers to whoever waits for them.
 
 use std::collections::HashMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -177,7 +178,6 @@ impl Spawner {
     ) -> Result<Started, SpawnError> {
         let joined = join(live, Some(group))?;
         let message = ExecMessage {
-            cgroups: joined.cgroups,
             argv: spec.argv,
             env: spec.env,
             cwd: spec.cwd,
@@ -185,9 +185,11 @@ impl Spawner {
             umask: spec.umask,
             terminal: spec.terminal,
         };
+        let message = memory_file(&message)?;
         let mut fds = joined.descriptors(live);
+        fds.push(message.as_fd());
         fds.extend(stdio.iter().flatten().map(AsFd::as_fd));
-        let (reply, fds, exit) = self.ask(&Request::Exec(message), &fds).await?;
+        let (reply, fds, exit) = self.ask(&Request::Exec(joined.cgroups), &fds).await?;
         let mut fds = fds.into_iter();
         match (reply, fds.next()) {
             (Reply::Running { guest_pid, .. }, Some(pidfd)) => Ok(Started {
@@ -333,6 +335,14 @@ fn join(live: &Live, group: Option<&ExecGroup>) -> Result<Joined, SpawnError> {
         source,
     })?;
     Ok(Joined { cgroups, groups })
+}
+
+/// A message in a file of its own, for the one process that is to read it.
+fn memory_file(message: &ExecMessage) -> io::Result<OwnedFd> {
+    let file = rustix::fs::memfd_create(c"command", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(file);
+    file.write_all(&serde_json::to_vec(message)?)?;
+    Ok(file.into())
 }
 
 fn failed(step: String, errno: i32, exit_code: i32) -> SpawnError {

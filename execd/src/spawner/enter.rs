@@ -11,6 +11,8 @@ mod command;
 mod failure;
 mod user;
 
+use std::fs::File;
+use std::io::{self, BufReader, Seek};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -158,11 +160,25 @@ fn say_failed(channel: BorrowedFd<'_>, failure: &Failure) {
     let _ = channel::send(channel, &message, &[]);
 }
 
-/// Starts a command. Descriptors: pidfd of init, cgroups, then stdio where no terminal.
-pub fn exec(message: &ExecMessage, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
-    enter(message.cgroups, fds, |channel, rest| {
-        command::run(message, rest, channel, filter)
+/// Starts a command. Descriptors: pidfd of init, cgroups, the message, then stdio where no
+/// terminal.
+pub fn exec(cgroups: Cgroups, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
+    enter(cgroups, fds, |channel, mut rest| {
+        if rest.is_empty() {
+            let failure = Failure::new("receiving the descriptors of a command", libc::EBADMSG);
+            fail(channel, &failure);
+        }
+        match read_message(rest.remove(0)) {
+            Ok(message) => command::run(&message, rest, channel, filter),
+            Err(error) => fail(channel, &Failure::at("reading the command")(error)),
+        }
     })
+}
+
+fn read_message(file: OwnedFd) -> io::Result<ExecMessage> {
+    let mut file = File::from(file);
+    file.rewind()?;
+    Ok(serde_json::from_reader(BufReader::new(file))?)
 }
 
 /// Starts a call of our own. Descriptors: pidfd of init, cgroups, the answer's channel,

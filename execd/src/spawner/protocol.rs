@@ -15,9 +15,11 @@ pub enum Request {
     Kit { base: u32 },
     /// Builds a sandbox. Descriptors: see [`BuildSpec::descriptors`]. Reply: `Built`.
     Build(BuildSpec),
-    /// Runs a command in a sandbox. Descriptors: init's pidfd, cgroups, stdio.
-    /// Reply: `Running` and later `Exited`.
-    Exec(ExecMessage),
+    /// Runs a command in a sandbox. Descriptors: init's pidfd, cgroups, a memory file that
+    /// holds the [`ExecMessage`], stdio. The spawner does not read that file: pid 1 of every
+    /// later sandbox is forked from its memory, where no argument or variable of a command
+    /// may stand. Reply: `Running` and later `Exited`.
+    Exec(Cgroups),
     /// Runs our own code in a sandbox with the guest's rights. Descriptors: init's pidfd,
     /// cgroups, the channel for the answer, then those of the call. Reply: `Running`, `Exited`.
     Call(CallMessage),
@@ -90,8 +92,6 @@ impl Cgroups {
 /// A command to run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExecMessage {
-    /// Cgroups to join.
-    pub cgroups: Cgroups,
     /// The command, its first word looked up in PATH of `env` inside the sandbox.
     pub argv: Vec<Vec<u8>>,
     /// The whole environment, K=V.

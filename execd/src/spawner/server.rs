@@ -168,8 +168,8 @@ impl Server {
                     (Reply::Built { pid, seen }, vec![pidfd])
                 })
             }
-            Request::Exec(message) => {
-                return self.start(id, enter::exec(&message, fds, &self.filter));
+            Request::Exec(cgroups) => {
+                return self.start(id, enter::exec(cgroups, fds, &self.filter));
             }
             Request::Call(message) => {
                 return self.start(id, enter::call(message, fds, &self.filter));
