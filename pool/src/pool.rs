@@ -80,6 +80,10 @@ struct ClassEntry {
     failures: u32,
     /// No create before this.
     backoff_until: Millis,
+    /// Slots in a row that came to nothing before they served, failed creates included.
+    fruitless: u32,
+    /// No create that no request waits for before this.
+    standby_after: Millis,
     last_failure: Option<String>,
     /// Templates of the latest leases, the newest last.
     recent: VecDeque<(TemplateKey, ImageId)>,

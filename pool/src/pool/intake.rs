@@ -20,6 +20,8 @@ impl ClassEntry {
             owed: 0,
             failures: 0,
             backoff_until: 0,
+            fruitless: 0,
+            standby_after: 0,
             last_failure: None,
             recent: VecDeque::new(),
         }

@@ -37,10 +37,40 @@ impl Pool {
         if let Some(key) = reserved {
             self.queue.reopen(&key);
         }
+        self.count_fruitless(slot, &cause);
         let text = cause.to_string();
         self.log_slot(Kind::Retired, slot, |line| line.cause = Some(text));
         self.shift(slot, Move::Retire { cause });
         self.ask_delete(slot);
+    }
+
+    /// Standby of the class pauses when a slot ends that came to nothing: another one is likely to end the same
+    /// way. What a slot that served before dies of says nothing about new ones.
+    fn count_fruitless(&mut self, slot: &SlotId, cause: &RetireCause) {
+        let Some(entry) = self.slots.get(slot) else {
+            return;
+        };
+        let fruitless = match cause {
+            RetireCause::CreateFailed(_)
+            | RetireCause::SpecialiseFailed(_)
+            | RetireCause::BaselineDiffers(_) => true,
+            RetireCause::Tainted(_) | RetireCause::Unhealthy(_) => entry.record.uses == 0,
+            // Slots that stood ready go in numbers when their node does, and new ones are wanted at once.
+            RetireCause::Lost(_) => {
+                matches!(entry.record.state, SlotState::Specialising { .. })
+            }
+            RetireCause::Worn
+            | RetireCause::Idle
+            | RetireCause::Discarded
+            | RetireCause::SingleUse(_)
+            | RetireCause::Drained
+            | RetireCause::MadeRoom
+            | RetireCause::Unknown(_) => false,
+        };
+        if fruitless && let Some(class) = self.classes.get_mut(&entry.record.class) {
+            class.fruitless = class.fruitless.saturating_add(1);
+            class.standby_after = self.now + self.config.limits.backoff(class.fruitless);
+        }
     }
 
     /// Asks for a delete, for the first time or again.

@@ -149,6 +149,10 @@ impl Pool {
         if let Some(entry) = self.slots.get_mut(slot) {
             entry.record.verified = Some(depth);
             entry.heard = Some(self.now);
+            if let Some(class) = self.classes.get_mut(&entry.record.class) {
+                class.fruitless = 0;
+                class.standby_after = 0;
+            }
         }
         self.shift(slot, Move::Ready);
         self.arm_slot(slot);

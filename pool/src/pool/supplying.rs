@@ -108,7 +108,7 @@ impl Pool {
             }
         };
         for _ in 0..missing {
-            match self.may_create(class) {
+            match self.may_stand_by(class) {
                 Ok(()) => {
                     let carries = self.carries_for(class, &[], None);
                     if carries == Carries::Images(Vec::new()) {
@@ -117,6 +117,11 @@ impl Pool {
                     self.create(class, carries);
                     if let Some(entry) = self.classes.get_mut(class) {
                         entry.owed = entry.owed.saturating_sub(1);
+                        if entry.fruitless > 0 {
+                            // One at a time finds out whether slots come to something again.
+                            let pause = self.config.limits.backoff(entry.fruitless);
+                            entry.standby_after = self.now + pause;
+                        }
                     }
                 }
                 Err(blocked) => {
@@ -178,6 +183,14 @@ impl Pool {
                 SlotState::Lost { .. } | SlotState::Retiring { .. } | SlotState::Deleted => false,
             });
         lasting.count() as u32
+    }
+
+    /// As [`Pool::may_create`], for a slot that no request waits for.
+    fn may_stand_by(&mut self, class: &ClassId) -> Result<(), Blocked> {
+        match self.classes.get(class).map(|entry| entry.standby_after) {
+            Some(after) if after > self.now => Err(Blocked::Until(after)),
+            Some(_) | None => self.may_create(class),
+        }
     }
 
     fn may_create(&mut self, class: &ClassId) -> Result<(), Blocked> {
