@@ -2,6 +2,7 @@
 //! that the same thing works without a sandbox.
 
 mod limits;
+mod nodes;
 
 use std::fs;
 use std::io::Read;
@@ -23,6 +24,20 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("memory_is_limited_and_the_sandbox_survives", limits::memory),
     ("processes_are_limited_and_can_be_killed", limits::processes),
     ("disk_and_inodes_are_limited", limits::disk),
+    (
+        "device_nodes_keep_no_trace_of_a_rollout",
+        nodes::device_times,
+    ),
+    ("locks_of_one_sandbox_hold_up_no_other", nodes::locks),
+    (
+        "block_devices_and_files_behind_them_do_not_show",
+        nodes::block_devices,
+    ),
+    (
+        "what_commands_are_told_is_forgotten",
+        nodes::memory_of_pid_1,
+    ),
+    ("root_is_root_without_an_entry", nodes::root_needs_no_entry),
     ("a_flood_of_output_stays_out_of_memory", limits::flood),
 ];
 
