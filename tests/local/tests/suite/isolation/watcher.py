@@ -25,7 +25,7 @@ while time.monotonic() < end and not os.path.exists("/tmp/enough"):
             for number in os.listdir(f"/proc/{pid}/fd"):
                 file = os.readlink(f"/proc/{pid}/fd/{number}")
                 if not file.startswith(("pipe:", "/proc/", "/dev/null", "/usr/", "/etc/")):
-                    taken.add(f"file {file}")
+                    taken.add(f"file {file} of {name}")
         except OSError:
             pass
 print(json.dumps({"seen": seen, "processes": len(pids), "taken": sorted(taken)}))
