@@ -19,7 +19,7 @@ mod stdio;
 mod supervise;
 
 pub use command::{Command, Invalid, timeout};
-pub use outcome::Ending;
+pub use outcome::{Ending, processes_used_up};
 pub use output::{Cursor, Next};
 pub use record::{Control, Exec};
 pub use registry::{Execs, Join, StartError};

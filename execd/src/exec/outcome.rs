@@ -2,6 +2,8 @@
 
 use innkeeper_proto::v1::ExecFinished;
 
+use crate::spawner::client::SpawnError;
+
 /// How a command ended, for all of its readers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
@@ -35,6 +37,25 @@ pub(super) fn finished(status: i32, killing: Option<Killing>, oom_moved: bool) -
         // 137 is how a shell passes on that its command was killed.
         oom: oom_moved && killing.is_none() && (killed || exit_code == Some(128 + libc::SIGKILL)),
         ..ExecFinished::default()
+    }
+}
+
+/// The sentence for a process that the sandbox's processes limit left no room for; none for
+/// another failure. EAGAIN at a fork is what pids.max gives (cgroup-v2, "PID").
+pub fn processes_used_up(error: &SpawnError) -> Option<&'static str> {
+    match error {
+        SpawnError::Step { step, source }
+            if step.starts_with("forking") && source.raw_os_error() == Some(libc::EAGAIN) =>
+        {
+            Some(
+                "the sandbox's processes limit (pids) is used up: \
+                 end processes in it, or return it and lease another",
+            )
+        }
+        SpawnError::Step { .. }
+        | SpawnError::NotStarted { .. }
+        | SpawnError::Gone { .. }
+        | SpawnError::Lost => None,
     }
 }
 

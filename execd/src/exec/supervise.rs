@@ -17,7 +17,7 @@ use innkeeper_proto::v1::{ExecFinished, Stream};
 use rustix::process::{Signal, pidfd_send_signal};
 use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::command::Command;
 use super::outcome::{self, Ending, Killing};
@@ -30,6 +30,12 @@ use crate::spawner::client::SpawnError;
 
 /// What is killed is gone after this, or something is wrong with the kernel.
 const DEATH: Duration = Duration::from_secs(10);
+
+/// Exit code of a command that we, not it, are to blame for, as Docker gives it.
+const OWN_FAILURE: i32 = 125;
+
+/// A command that is killed while it is being started is killed again after this.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// Silence after which a pipe that is still held counts as held by a background process.
 const SILENCE: Duration = Duration::from_millis(100);
@@ -67,7 +73,9 @@ struct Running {
     pidfd: OwnedFd,
     exit: oneshot::Receiver<i32>,
     controls: mpsc::Receiver<Control>,
-    timeout: Duration,
+    deadline: Instant,
+    /// Why it was killed while it was being started, if it was.
+    killing: Option<Killing>,
     oom_kills: u64,
     buffer: Vec<u8>,
 }
@@ -103,15 +111,49 @@ async fn start(
         Some((child, feed, outputs)) => (Some(child), feed, outputs),
         None => (None, None, Vec::new()),
     };
-    let started = tokio::select! {
-        biased;
-        () = fenced.cancelled() => {
-            group.kill();
-            return Err(Ending::Gone);
-        }
-        started = slots.spawner().exec(live, &group, command.spec, child) => started,
+    let mut deadline = Instant::now() + command.timeout;
+    let mut killing = None;
+    // A guest can stop the command before it runs: time and cancel count from here on.
+    let mut starting = Box::pin(slots.spawner().exec(live, &group, command.spec, child));
+    let started = loop {
+        let kill = tokio::select! {
+            biased;
+            () = fenced.cancelled() => {
+                group.kill();
+                return Err(Ending::Gone);
+            }
+            started = &mut starting => break started,
+            () = exec.cancel.cancelled(), if killing.is_none() => Killing::Cancel,
+            () = sleep_until(deadline) => match killing {
+                None => Killing::Timeout,
+                Some(_) => return Err(Ending::Lost(unkillable(live))),
+            },
+            // What was forked after the last kill has not heard it.
+            () = sleep(AGAIN), if killing.is_some() => {
+                group.kill();
+                continue;
+            }
+        };
+        killing = Some(kill);
+        deadline = Instant::now() + DEATH;
+        group.kill();
     };
-    let started = started.map_err(|error| refused(error, live))?;
+    drop(starting);
+    let started = match (started, killing) {
+        (Ok(started), None) => started,
+        (Ok(started), Some(_)) => {
+            group.kill();
+            started
+        }
+        (Err(SpawnError::Step { .. }), Some(_)) if !fenced.is_cancelled() => {
+            return Err(Ending::Finished(outcome::finished(
+                libc::SIGKILL,
+                killing,
+                false,
+            )));
+        }
+        (Err(error), _) => return Err(refused(error, live)),
+    };
     exec.output.start(started.guest_pid);
     let (sources, feed, terminal) = match started.terminal {
         None => (Sources::new(outputs), feed, None),
@@ -140,7 +182,8 @@ async fn start(
         pidfd: started.pidfd,
         exit: started.exit,
         controls: wiring.controls,
-        timeout: command.timeout,
+        deadline,
+        killing,
         oom_kills,
         buffer: vec![0; limits::CHUNK],
     })
@@ -148,6 +191,9 @@ async fn start(
 
 /// Why a command did not start.
 fn refused(error: SpawnError, live: &Live) -> Ending {
+    if let Some(sentence) = outcome::processes_used_up(&error) {
+        return Ending::Finished(outcome::not_started(OWN_FAILURE, sentence.to_owned()));
+    }
     match error {
         SpawnError::NotStarted { exit_code, message } => {
             Ending::Finished(outcome::not_started(exit_code, message))
@@ -164,8 +210,8 @@ impl Running {
     async fn run(mut self) -> Ending {
         let fenced = self.live.fenced();
         let cancel = self.exec.cancel.clone();
-        let mut deadline = Instant::now() + self.timeout;
-        let mut killing = None;
+        let mut deadline = self.deadline;
+        let mut killing = self.killing;
         let status = loop {
             let kill = tokio::select! {
                 biased;

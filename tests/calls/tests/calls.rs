@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         input::a_caller_that_is_cut_off_ends_no_input,
         input::a_command_that_stops_reading_ends_cleanly,
         endings::a_timeout_kills_the_whole_tree,
+        endings::a_start_that_the_guest_stops_keeps_its_time,
         endings::a_background_child_does_not_hold_the_call,
         endings::a_filter_behind_the_command_is_heard_to_its_end,
         endings::a_lost_caller_kills_unless_detached,

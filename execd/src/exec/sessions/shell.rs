@@ -11,14 +11,14 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::SessionError;
 use super::script::{self, Marks};
-use crate::exec::gone;
 use crate::exec::registry::new_name;
 use crate::exec::stdio::{Now, Pipes, Sources, watched, write_all};
+use crate::exec::{gone, outcome};
 use crate::live::{ExecGroup, Live};
 use crate::slots::Slots;
 use crate::spawner::ExecSpec;
@@ -46,7 +46,7 @@ pub(super) struct Run {
 #[derive(Debug)]
 pub(super) struct Shell {
     live: Arc<Live>,
-    group: ExecGroup,
+    group: Arc<ExecGroup>,
     stdin: AsyncFd<OwnedFd>,
     sources: Sources,
     marks: Sources,
@@ -86,9 +86,17 @@ impl Shell {
                 argv: vec![path.clone()],
                 ..spec.clone()
             };
-            match Self::spawn(slots, live, spec).await {
+            let group = live
+                .exec_group()
+                .map_err(|error| failed(step(error).to_string()))?;
+            let group = Arc::new(group);
+            let mut opening = Opening(Some(group.clone()));
+            let spawned = timeout(GREETING, Self::spawn(slots, live, group, spec)).await;
+            let seconds = GREETING.as_secs();
+            match spawned.map_err(|_| failed(format!("it has not started in {seconds} s")))? {
                 Ok(mut started) => {
                     started.greet().await.map_err(failed)?;
+                    opening.0 = None;
                     return Ok(started);
                 }
                 Err(SpawnError::NotStarted {
@@ -100,14 +108,21 @@ impl Shell {
                 Err(SpawnError::Gone { .. }) => {
                     return Err(SessionError::Gone(gone(&live.sandbox)));
                 }
-                Err(other) => return Err(failed(other.to_string())),
+                Err(other) => {
+                    let full = outcome::processes_used_up(&other).map(str::to_owned);
+                    return Err(failed(full.unwrap_or_else(|| other.to_string())));
+                }
             }
         }
         Err(missing.unwrap_or_else(|| SessionError::Invalid("no shell was named".to_owned())))
     }
 
-    async fn spawn(slots: &Slots, live: &Arc<Live>, spec: ExecSpec) -> Result<Self, SpawnError> {
-        let group = live.exec_group().map_err(step)?;
+    async fn spawn(
+        slots: &Slots,
+        live: &Arc<Live>,
+        group: Arc<ExecGroup>,
+        spec: ExecSpec,
+    ) -> Result<Self, SpawnError> {
         let pipes = Pipes::new(true, true).map_err(step)?;
         let (marks, to_marks) = pipe_with(PipeFlags::CLOEXEC).map_err(step)?;
         let [stdin, stdout, _merged] = pipes.child;
@@ -299,6 +314,18 @@ impl Shell {
             truncated: &mut self.truncated,
         };
         kept.add(&self.buffer[..got]);
+    }
+}
+
+/// Kills a shell that has not taken its first command when this is dropped: its time was up,
+/// or its caller went away. A guest can stop a shell even before it runs.
+struct Opening(Option<Arc<ExecGroup>>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(group) = &self.0 {
+            group.kill();
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use tonic::{Code, Status};
 
+use crate::exec::processes_used_up;
 use crate::live::Live;
 use crate::rpc::exec::gone_status;
 use crate::spawner::client::SpawnError;
@@ -32,6 +33,9 @@ pub(super) fn failed(errno: i32, message: String) -> Status {
 
 /// A call that could not be made.
 pub(super) fn spawn(error: &SpawnError, live: &Live) -> Status {
+    if let Some(sentence) = processes_used_up(error) {
+        return Status::resource_exhausted(sentence);
+    }
     match error {
         SpawnError::Gone { .. } if live.fenced().is_cancelled() => gone_status(&live.sandbox),
         // The process inside ended without an answer; the guest's memory limit does that.

@@ -29,6 +29,9 @@ const AHEAD: usize = 4;
 /// Bytes that a pipe holds, where the kernel allows it.
 const PIPE: usize = 256 * 1024;
 
+/// Bytes of a listing as it comes, at most: twice what one message holds.
+const LISTING: usize = 2 * limits::MESSAGE;
+
 /// What one entry of a listing takes in its message beside its names, at most.
 const ENTRY: usize = 64;
 
@@ -56,22 +59,24 @@ pub(super) fn chunks(place: Place, call: Call) -> Result<ChunkStream, Status> {
             let mut sent = 0;
             while let Some(data) = next(&from).await {
                 sent += data.len() as u64;
-                if chunks.send(Ok(DataChunk { data })).await.is_err() {
-                    return None;
-                }
+                let taken = chunks.send(Ok(DataChunk { data })).await;
+                taken.map_err(|_| Status::cancelled("nobody listens any more"))?;
             }
-            Some(sent)
+            Ok(sent)
         };
-        let (answer, sent) = tokio::join!(place.call(call, Some(write)), pump);
-        let failure = match (answer, sent) {
-            // Nobody listens any more.
-            (_, None) => return,
-            (Err(status), _) => status,
-            (Ok(FileAnswer::Sent(all)), Some(sent)) if all == sent => return,
-            (Ok(FileAnswer::Sent(all)), Some(sent)) => {
+        // A guest can stop the call's process, whose end of the pipe then never closes: a
+        // caller that leaves and a call that has failed end this all the same.
+        let passed = tokio::select! {
+            () = told.closed() => return,
+            passed = async { tokio::try_join!(place.call(call, Some(write)), pump) } => passed,
+        };
+        let failure = match passed {
+            Err(status) => status,
+            Ok((FileAnswer::Sent(all), sent)) if all == sent => return,
+            Ok((FileAnswer::Sent(all), sent)) => {
                 Status::data_loss(format!("{sent} of {all} bytes have come through"))
             }
-            (Ok(_), Some(_)) => unexpected(),
+            Ok(_) => unexpected(),
         };
         let _ = told.send(Err(failure)).await;
     });
@@ -99,26 +104,40 @@ async fn next(from: &AsyncFd<OwnedFd>) -> Option<Bytes> {
 /// Runs a listing.
 pub(super) async fn entries(place: &Place, call: Call) -> Result<Vec<Entry>, Status> {
     let (read, write) = pipe()?;
-    // A thread, since entries are decoded from a plain reader.
-    let decode = tokio::task::spawn_blocking(move || decode(read));
-    let (answer, entries) = tokio::join!(place.call(call, Some(write)), decode);
-    let entries = entries.map_err(|error| Status::internal(error.to_string()))?;
-    match (answer, entries) {
-        (_, Err(status)) if status.code() == tonic::Code::ResourceExhausted => Err(status),
-        (Err(status), _) | (Ok(_), Err(status)) => Err(status),
-        (Ok(FileAnswer::Listed(all)), Ok(entries)) if all == entries.len() as u64 => Ok(entries),
-        (Ok(FileAnswer::Listed(all)), Ok(entries)) => {
+    let from = watched(read)
+        .map_err(|error| Status::resource_exhausted(format!("cannot watch a pipe: {error}")))?;
+    let gather = async move {
+        let mut gathered = Vec::new();
+        while let Some(piece) = next(&from).await {
+            gathered.extend_from_slice(&piece);
+            if gathered.len() > LISTING {
+                return Err(too_long());
+            }
+        }
+        Ok(gathered)
+    };
+    // A call that has failed is not waited for: its process may be stopped, the pipe in hand.
+    let (answer, gathered) = tokio::try_join!(place.call(call, Some(write)), gather)?;
+    let entries = decode(&gathered)?;
+    match answer {
+        FileAnswer::Listed(all) if all == entries.len() as u64 => Ok(entries),
+        FileAnswer::Listed(all) => {
             let came = entries.len();
             Err(Status::data_loss(format!(
                 "{came} of {all} entries have come through"
             )))
         }
-        (Ok(_), Ok(_)) => Err(unexpected()),
+        _ => Err(unexpected()),
     }
 }
 
-fn decode(read: OwnedFd) -> Result<Vec<Entry>, Status> {
-    let mut from = std::io::BufReader::new(std::fs::File::from(read));
+fn too_long() -> Status {
+    Status::resource_exhausted(
+        "the directory has too many entries for one message; fetch it as a tar stream instead",
+    )
+}
+
+fn decode(mut from: &[u8]) -> Result<Vec<Entry>, Status> {
     let mut entries = Vec::new();
     let mut size = 0;
     loop {
@@ -127,10 +146,7 @@ fn decode(read: OwnedFd) -> Result<Vec<Entry>, Status> {
             Ok(Some(entry)) => {
                 size += entry.path.len() + entry.link_target.len() + ENTRY;
                 if size > limits::MESSAGE {
-                    return Err(Status::resource_exhausted(
-                        "the directory has too many entries for one message; \
-                         fetch it as a tar stream instead",
-                    ));
+                    return Err(too_long());
                 }
                 entries.push(entry);
             }

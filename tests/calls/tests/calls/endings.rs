@@ -52,6 +52,27 @@ pub(crate) async fn a_timeout_kills_the_whole_tree(daemon: Arc<Daemon>) -> Resul
     Ok(())
 }
 
+pub(crate) async fn a_start_that_the_guest_stops_keeps_its_time(daemon: Arc<Daemon>) -> Result<()> {
+    let sandbox = daemon.sandbox().await?;
+    // -1 is everything but pid 1 and the shell itself.
+    let script = "echo up; while :; do kill -STOP -1; done";
+    let mut stopper = sandbox
+        .start(sandbox.command(&["/bin/bash", "-c", script]))
+        .await?;
+    stopper.expect(b"up").await?;
+    for _ in 0..10 {
+        let start = ExecStart {
+            timeout_ms: 100,
+            ..sandbox.command(&["/bin/sleep", "7010"])
+        };
+        let said = sandbox.run(start).await?;
+        let finished = said.finished.context("there was no last frame")?;
+        assert!(finished.timed_out && finished.signal == 9, "{finished:?}");
+    }
+    drop(stopper);
+    until_sleepers(&sandbox, 7010, 0).await
+}
+
 pub(crate) async fn a_background_child_does_not_hold_the_call(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
     let begin = Instant::now();
