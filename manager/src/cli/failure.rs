@@ -15,6 +15,10 @@ pub(crate) const INFRA: i32 = 3;
 pub(crate) const NO_MANAGER: i32 = 69;
 /// Exit code of `exec` and `run` when the command ran into its timeout.
 pub(crate) const TIMED_OUT: i32 = 124;
+/// Exit code of what SIGINT ended.
+pub(crate) const INTERRUPTED: i32 = 128 + 2;
+/// Exit code of what SIGTERM ended.
+pub(crate) const TERMINATED: i32 = 128 + 15;
 /// Exit code of `exec` and `run` for a failure of innkeeper's own.
 pub(crate) const OWN_FAILURE: i32 = 125;
 
@@ -45,6 +49,14 @@ impl Failure {
         }
     }
 
+    /// A second signal ended it: the exit code of a program that the signal ended.
+    pub(crate) fn insisted(signal: i32) -> Self {
+        Self {
+            code: 128 + signal,
+            message: "ended by a second signal: the command is killed".to_owned(),
+        }
+    }
+
     /// It was asked for wrongly: exit code 2.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self {
@@ -69,10 +81,10 @@ impl Failure {
     }
 
     /// The same failure as `exec` and `run` report it, whose other codes are the command's own.
-    /// A missing manager and wrong usage keep their codes.
+    /// A missing manager, wrong usage and a signal's end keep their codes.
     pub(crate) fn of_exec(self) -> Self {
         match self.code {
-            USAGE | NO_MANAGER => self,
+            USAGE | NO_MANAGER | INTERRUPTED | TERMINATED => self,
             _ => Self {
                 code: OWN_FAILURE,
                 ..self

@@ -62,7 +62,7 @@ pub(super) struct Upstream<T> {
 
 /// What became of an upstream, told once.
 enum News {
-    Broke(Status),
+    Broke(Status, oneshot::Sender<()>),
     Ended(oneshot::Sender<()>),
 }
 
@@ -91,8 +91,9 @@ impl<T: Unpin> tokio_stream::Stream for Upstream<T> {
                     return Poll::Pending;
                 }
                 Poll::Ready(Some(Err(status))) => {
-                    let _ = news.send(News::Broke(status));
-                    return Poll::Pending;
+                    let (go, end) = oneshot::channel();
+                    self.end = Some(end);
+                    news.send(News::Broke(status, go))
                 }
                 Poll::Ready(None) => {
                     let (go, end) = oneshot::channel();
@@ -173,7 +174,7 @@ impl Service {
             tokio::select! {
                 reply = &mut reply => return Ok(Response::new(reply?.into_inner())),
                 told = next(&mut news) => match told {
-                    News::Broke(status) => return Err(status),
+                    News::Broke(status, _go) => return Err(status),
                     News::Ended(go) => confirm(go).await,
                 },
             }
@@ -221,6 +222,8 @@ fn relay<R: Send + 'static>(
 ) -> Stream<R> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
+        // Held to the end of the call: only then may what goes up end too.
+        let mut _broken = None;
         loop {
             let item = tokio::select! {
                 message = downstream.message() => match message {
@@ -230,7 +233,10 @@ fn relay<R: Send + 'static>(
                 },
                 () = route.call.over() => Err(over(&route)),
                 told = next(&mut news) => match told {
-                    News::Broke(status) => Err(status),
+                    News::Broke(status, go) => {
+                        _broken = Some(go);
+                        Err(status)
+                    }
                     // A command is no file: the client's going ends it in any case.
                     News::Ended(go) => {
                         let _ = go.send(());

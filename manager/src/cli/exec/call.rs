@@ -12,8 +12,22 @@ use crate::cli::connect::Client;
 use crate::cli::failure::{Failure, OWN_FAILURE};
 
 /// Runs a command joined to this process's streams and signals. With `collect`, the output is
-/// kept for the outcome instead of being written. Dropping the future kills the command.
+/// kept for the outcome instead of being written. Dropping the future kills the command, and so
+/// does a second signal that asks for the end.
 pub(crate) async fn joined(
+    client: &mut Client,
+    start: ExecStart,
+    collect: bool,
+) -> Result<Outcome, Failure> {
+    let cannot = |e| Failure::failed(format_args!("cannot listen for signals: {e}"));
+    let insisted = input::insisted().map_err(cannot)?;
+    tokio::select! {
+        outcome = followed(client, start, collect) => outcome,
+        signal = insisted => Err(Failure::insisted(signal)),
+    }
+}
+
+async fn followed(
     client: &mut Client,
     start: ExecStart,
     collect: bool,

@@ -65,6 +65,26 @@ pub(crate) fn pass_signals(to: &Sender<ExecRequest>, has_terminal: bool) -> std:
     Ok(())
 }
 
+/// Waits for the second SIGINT or SIGTERM to this process and tells its number: the first is
+/// the command's, and one that is stopped or deaf to it must not keep its caller.
+pub(crate) fn insisted() -> std::io::Result<impl Future<Output = i32>> {
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    Ok(async move {
+        let mut came = 0;
+        loop {
+            let kind = tokio::select! {
+                _ = interrupts.recv() => SignalKind::interrupt(),
+                _ = terminations.recv() => SignalKind::terminate(),
+            };
+            came += 1;
+            if came == 2 {
+                return kind.as_raw_value();
+            }
+        }
+    })
+}
+
 async fn forward(mut signals: Signal, to: Sender<ExecRequest>, message: impl Fn() -> Message) {
     loop {
         tokio::select! {
