@@ -42,6 +42,8 @@ pub(crate) struct Copy {
 pub(crate) struct Moved {
     entries: u64,
     bytes: u64,
+    /// Named pipes, sockets and devices, which stay in the sandbox.
+    left_out: u64,
 }
 
 impl Copy {
@@ -60,6 +62,12 @@ impl Copy {
                 ));
             }
         };
+        if moved.left_out > 0 {
+            eprintln!(
+                "innkeeper: left out of the copy, being no files: {} (named pipes, sockets, devices)",
+                moved.left_out
+            );
+        }
         if global.json {
             output::json(&json!({ "entries": moved.entries, "bytes": moved.bytes }))?;
         }
@@ -151,6 +159,7 @@ async fn upload(
     Ok(Moved {
         entries: done.entries,
         bytes: done.bytes,
+        left_out: 0,
     })
 }
 

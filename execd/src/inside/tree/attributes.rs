@@ -50,3 +50,12 @@ pub(super) fn write(fd: BorrowedFd<'_>, name: &str, value: &[u8]) -> rustix::io:
         other => other,
     }
 }
+
+/// The pax record that counts what an archive could not hold: its own length first, as all
+/// such records have it.
+pub(super) fn left_out(count: u64) -> String {
+    let text = format!(" INNKEEPER.left-out={count}\n");
+    let length = |digits: usize| text.len() + digits;
+    let digits = length(2).to_string().len();
+    format!("{}{text}", length(digits))
+}

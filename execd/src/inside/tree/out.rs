@@ -46,10 +46,9 @@ pub(super) fn run(path: &[u8], follow: bool, pipe: OwnedFd) -> Result<FileAnswer
                 target.as_bytes(),
             )?;
         }
-        Kind::Fifo => archive.fifo(&stat, shown.as_deref().unwrap_or(b"fifo"))?,
-        kind @ (Kind::Socket | Kind::Device) => {
-            let why = format!("is {}, which no archive can hold", kind.name());
-            return Err(FileError::refused(path, libc::EINVAL, why));
+        kind @ (Kind::Fifo | Kind::Socket | Kind::Device) => {
+            let why = format!("is {}, not a file", kind.name());
+            return Err(FileError::refused(path, libc::ENOTDIR, why));
         }
     }
     archive.finish().map(FileAnswer::Sent)
@@ -67,6 +66,8 @@ struct Archive {
     builder: Builder<Counted>,
     /// First names of files with several, by device and inode.
     names: HashMap<(u64, u64), Vec<u8>>,
+    /// Sockets and devices, which no archive can hold.
+    left_out: u64,
 }
 
 impl Archive {
@@ -75,6 +76,7 @@ impl Archive {
         Self {
             builder: Builder::new(Counted { out, sent: 0 }),
             names: HashMap::new(),
+            left_out: 0,
         }
     }
 
@@ -140,7 +142,7 @@ impl Archive {
                 }
             }
             Kind::Fifo => self.fifo(&stat, whole)?,
-            Kind::Socket | Kind::Device => {}
+            Kind::Socket | Kind::Device => self.left_out += 1,
         }
         Ok(false)
     }
@@ -297,7 +299,20 @@ impl Archive {
             .map_err(FileError::Receiver)
     }
 
-    fn finish(self) -> Result<u64, FileError> {
+    /// Ends the archive. What is not in it is counted in a global header at its end, which
+    /// tar programs pass over.
+    fn finish(mut self) -> Result<u64, FileError> {
+        if self.left_out > 0 {
+            let record = attributes::left_out(self.left_out);
+            let mut header = Header::new_ustar();
+            header.set_entry_type(EntryType::XGlobalHeader);
+            header.set_mode(0o644);
+            header.set_size(record.len() as u64);
+            header.set_cksum();
+            self.builder
+                .append(&header, record.as_bytes())
+                .map_err(FileError::Receiver)?;
+        }
         let mut out = self.builder.into_inner().map_err(FileError::Receiver)?;
         out.flush().map_err(FileError::Receiver)?;
         Ok(out.sent)

@@ -311,7 +311,15 @@ fn sockets_are_left_out_and_named_pipes_do_not_block() {
         0,
     )
     .unwrap();
+    // Asked for by its name it is refused.
+    let refusal = pack(&bytes(&from.join("p")), false).unwrap_err();
+    assert!(
+        refusal.ends_with("is a named pipe, not a file"),
+        "{refusal}"
+    );
     let archive = pack(&bytes(&from), false).unwrap();
+    let record = b"24 INNKEEPER.left-out=1\n";
+    assert!(archive.windows(record.len()).any(|part| part == record));
     unpack(&archive, dir.path()).unwrap();
     let to = dir.path().join("to");
     fs::create_dir(&to).unwrap();

@@ -71,7 +71,16 @@ pub(super) fn unpack(from: impl Read, to: &Path, named: bool) -> Result<Moved, U
                 clear(&path).map_err(written)?;
                 fs::hard_link(source, &path).map_err(written)?;
             }
-            // Devices and pipes of a sandbox mean nothing here; the rest are headers of their own kinds.
+            // Those of a sandbox mean nothing here.
+            EntryType::Fifo | EntryType::Char | EntryType::Block => {
+                moved.left_out += 1;
+                continue;
+            }
+            EntryType::XGlobalHeader => {
+                moved.left_out += left_out(&mut entry).map_err(UnpackError::Stream)?;
+                continue;
+            }
+            // The rest are headers of their own kinds.
             _ => continue,
         }
         moved.entries += 1;
@@ -82,6 +91,18 @@ pub(super) fn unpack(from: impl Read, to: &Path, named: bool) -> Result<Moved, U
     }
     Ok(moved)
 }
+
+/// Sockets and devices that the sandbox could not put into the archive, as a global header
+/// counts them: one pax record.
+fn left_out(entry: &mut impl Read) -> io::Result<u64> {
+    let mut text = String::new();
+    entry.take(4096).read_to_string(&mut text)?;
+    let count = text.trim_end().split_once(LEFT_OUT);
+    Ok(count.and_then(|(_, n)| n.parse().ok()).unwrap_or(0))
+}
+
+/// The key of that record with the sign after it.
+const LEFT_OUT: &str = " INNKEEPER.left-out=";
 
 fn link_target<R: Read>(entry: &Entry<'_, R>) -> Result<PathBuf, UnpackError> {
     let name = entry.link_name().map_err(UnpackError::Stream)?;
@@ -249,13 +270,12 @@ mod tests {
         entry(&mut tar, "t/", EntryType::Directory, "", b"");
         entry(&mut tar, "t/su", EntryType::Regular, "", b"x");
         entry(&mut tar, "t/null", EntryType::Char, "", b"");
+        entry(&mut tar, "t/pipe", EntryType::Fifo, "", b"");
+        let record = b"24 INNKEEPER.left-out=3\n";
+        entry(&mut tar, "", EntryType::XGlobalHeader, "", record);
         let to = dir.path().join("t");
-        assert_eq!(
-            unpack(&tar.into_inner().unwrap()[..], &to, true)
-                .unwrap()
-                .entries,
-            2
-        );
+        let moved = unpack(&tar.into_inner().unwrap()[..], &to, true).unwrap();
+        assert_eq!((moved.entries, moved.left_out), (2, 5));
         assert_eq!(
             fs::metadata(to.join("su")).unwrap().permissions().mode() & 0o7000,
             0
