@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use innkeeper_test_cli::{Inn, Rootfs, needs_sandboxes};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 fn with_image() -> Inn {
@@ -255,6 +256,47 @@ fn exit_codes_are_the_commands_own() {
         (0, &true.into()),
         "{held:?}"
     );
+}
+
+#[test]
+fn a_deaf_command_ends_with_its_client() {
+    needs_sandboxes!("a_deaf_command_ends_with_its_client");
+    let inn = with_image();
+    let id = lease(&inn);
+    let count = |wanted: &str| {
+        let script = "for p in /proc/[0-9]*/comm; do cat $p; done 2>/dev/null | grep -c '^sleep$'";
+        inn.until("the commands are counted", || {
+            let said = inn.run(["exec", &id, "--", "bash", "-c", script]);
+            let same = said.stdout.trim() == wanted;
+            same.then_some(()).ok_or_else(|| format!("{said:?}"))
+        });
+    };
+    let start = || {
+        let script = "trap '' INT TERM; exec sleep 1000";
+        let mut command = inn.command(["exec", &id, "--", "bash", "-c", script]);
+        let client = command.spawn().expect("started");
+        count("1");
+        client
+    };
+    // Killed, it says nothing to the manager any more.
+    let mut client = start();
+    client.kill().expect("killed");
+    client.wait().expect("reaped");
+    count("0");
+    // Signals that are one too many end the client: some may arrive as one.
+    let mut client = start();
+    let pid = i32::try_from(client.id()).ok().and_then(Pid::from_raw);
+    inn.until("the client ends", || {
+        kill_process(pid.expect("a pid"), Signal::TERM).expect("it is there");
+        match client.try_wait().expect("a child") {
+            Some(status) => {
+                assert_eq!(status.code(), Some(128 + 15));
+                Ok(())
+            }
+            None => Err("it runs".to_owned()),
+        }
+    });
+    count("0");
 }
 
 #[test]
