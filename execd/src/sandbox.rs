@@ -26,6 +26,10 @@ use upper::Upper;
 /// Bytes of `/dev/shm`, as Docker gives.
 pub const SHM: u64 = 64 << 20;
 
+/// Before what a sandbox had is freed: the reset that gave it up is then done, and does not
+/// share its processor with the freeing.
+const QUIET: std::time::Duration = std::time::Duration::from_millis(20);
+
 /// The guest's host name: one for all, since two fresh sandboxes must not differ.
 pub const HOSTNAME: &str = "sandbox";
 
@@ -147,6 +151,7 @@ impl Machine {
             }
             Err(error) => Err(error),
         };
+        self.kits.used();
         match (built, made) {
             (Ok((pid, pidfd, seen)), Some(mounts)) => {
                 let group = Arc::clone(&kit.group);
@@ -276,5 +281,8 @@ impl Sandbox {
 
 /// Runs what is slow and wanted by nobody on the blocking pool.
 fn drop_later(work: impl FnOnce() + Send + 'static) {
-    tokio::task::spawn_blocking(work);
+    tokio::task::spawn_blocking(|| {
+        std::thread::sleep(QUIET);
+        work();
+    });
 }

@@ -70,13 +70,16 @@ impl Kits {
     }
 
     fn pop(&self) -> Option<Kit> {
-        let kit = self
-            .ready
+        self.ready
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .pop_front();
+            .pop_front()
+    }
+
+    /// A build is done. Only now is its kit replaced: the spawner does one thing at a time, and
+    /// a new kit would have held up the build.
+    pub(super) fn used(&self) {
         self.taken.notify_one();
-        kit
     }
 
     fn push(&self, kit: Kit) {
