@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         sessions::state_stays_between_commands,
         sessions::concurrent_callers_take_turns,
         sessions::a_timeout_keeps_the_session,
+        sessions::a_shell_that_the_guest_stops_is_given_up,
         sessions::a_shell_that_ends_ends_its_session,
         files::a_file_comes_back_as_it_was_sent,
         files::a_broken_off_upload_changes_nothing,

@@ -43,6 +43,24 @@ async fn run(
         .into_inner())
 }
 
+pub(crate) async fn a_shell_that_the_guest_stops_is_given_up(daemon: Arc<Daemon>) -> Result<()> {
+    let sandbox = daemon.sandbox().await?;
+    let script = "echo up; while :; do kill -STOP -1; done";
+    let mut stopper = sandbox
+        .start(sandbox.command(&["/bin/bash", "-c", script]))
+        .await?;
+    stopper.expect(b"up").await?;
+    // Some are stopped before they run, some later, some not: an answer comes each time.
+    let mut opening = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let sandbox = sandbox.clone();
+        opening.spawn(async move { open(&sandbox, "/bin/sh").await.is_err() });
+    }
+    let given_up = opening.join_all().await;
+    assert!(given_up.contains(&true), "none was stopped");
+    Ok(())
+}
+
 pub(crate) async fn state_stays_between_commands(daemon: Arc<Daemon>) -> Result<()> {
     let sandbox = daemon.sandbox().await?;
     for shell in ["", "/bin/sh"] {
