@@ -22,22 +22,26 @@ help:
 demo:
 	@setup/machine.sh "make demo"
 	@setup/packages.sh demo
+	@setup/checkout.sh
 	@exec python3 demo/demo.py
 
 bench:
 	@setup/machine.sh "make bench"
 	@setup/packages.sh demo
+	@setup/checkout.sh
 	@exec python3 demo/bench.py
 
 test:
 	@setup/machine.sh "make test"
 	@setup/packages.sh tests
+	@setup/checkout.sh
 	@exec python3 tests/tiers/run.py $(if $(ONLY),--only "$(ONLY)")
 
 soak: log := $(cache)/soak-$(shell date +%Y%m%dT%H%M%S).log
 soak:
 	@setup/machine.sh "make soak"
 	@setup/packages.sh tests
+	@setup/checkout.sh
 	@mkdir -p "$(cache)" && echo "everything that is said goes to $(log) too"
 	@set -o pipefail; INNKEEPER_SOAK=1 python3 tests/tiers/run.py $(if $(ONLY),--only "$(ONLY)") 2>&1 | tee "$(log)"
 
