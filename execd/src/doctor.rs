@@ -1,11 +1,13 @@
 //! What this machine allows, found out by trying, for `innkeeper doctor`.
 
+use std::os::fd::AsFd;
+
 use innkeeper_proto::v1::Fact;
 
 use crate::sandbox::{Machine, upper};
 
 /// The facts of a daemon that runs: it has its spawner, its devices and its store already.
-pub fn facts(machine: &Machine) -> Vec<Fact> {
+pub async fn facts(machine: &Machine) -> Vec<Fact> {
     let release = rustix::system::uname()
         .release()
         .to_string_lossy()
@@ -23,7 +25,7 @@ pub fn facts(machine: &Machine) -> Vec<Fact> {
             "control groups for memory, cpu and pids",
             "mount the memory, cpu and pids controllers, version 1 or 2",
         ),
-        id_map(machine),
+        id_map(machine).await,
         fact(
             "disk_limit",
             upper::image::is_possible(),
@@ -47,13 +49,8 @@ fn fact(name: &str, ok: bool, detail: &str, advice: &str) -> Fact {
 }
 
 /// Whether the store's file system can map ids, by mapping it.
-fn id_map(machine: &Machine) -> Fact {
-    use std::os::fd::AsFd;
-    let spawner = machine.spawner.clone();
-    let tried = tokio::task::block_in_place(|| {
-        tokio::runtime::Handle::current().block_on(spawner.kit(0x3fff_0000))
-    });
-    let mapped = match tried {
+async fn id_map(machine: &Machine) -> Fact {
+    let mapped = match machine.spawner.kit(0x3fff_0000).await {
         Ok(kit) => match kit.first() {
             Some(users) => machine
                 .store

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use innkeeper_proto::v1::{self, execd_server::Execd};
+use tokio::sync::OnceCell;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::doctor;
@@ -20,6 +21,8 @@ use crate::slots::Slots;
 pub struct Service {
     /// The daemon's own end.
     pub orphan: Orphan,
+    /// What this machine allows: found out by trying, once, though managers ask every minute.
+    pub facts: OnceCell<Vec<v1::Fact>>,
     /// Where sandboxes are.
     pub slots: Arc<Slots>,
     /// Commands, running and ended.
@@ -34,6 +37,7 @@ impl Service {
     pub fn new(slots: Arc<Slots>, spill: PathBuf, orphan: Orphan) -> Self {
         Self {
             orphan,
+            facts: OnceCell::new(),
             slots,
             execs: Arc::new(Execs::new(spill)),
             sessions: Arc::default(),
@@ -50,7 +54,11 @@ impl Execd for Service {
             boot_id: machine.boot_id.clone(),
             strategy: "layered".to_owned(),
             rights: "root".to_owned(),
-            facts: doctor::facts(machine),
+            facts: self
+                .facts
+                .get_or_init(|| doctor::facts(machine))
+                .await
+                .clone(),
             pid: std::process::id() as i32,
             platform: machine.platform.clone(),
         }))

@@ -122,6 +122,9 @@ pub struct Sandbox {
     _users: OwnedFd,
 }
 
+/// Pid 1 of a new sandbox on the host, its pidfd, and what it saw inside.
+type Init = (i32, OwnedFd, Inside);
+
 /// The mounts of a sandbox that is being built.
 #[derive(Debug)]
 struct Mounts {
@@ -137,43 +140,47 @@ impl Machine {
     /// [`BuildError`]; nothing of the sandbox is left then.
     pub async fn build(&self, plan: Plan) -> Result<Sandbox, BuildError> {
         let name = format!("{}.{}", plan.slot, plan.generation);
-        let began = Instant::now();
         let kit = self.take_kit().await?;
-        let outfitted = began.elapsed();
         let base = kit.base;
-        let mut made = None;
-        let built = match self.assemble_mounts(&plan, &name, &kit, &mut made) {
-            Ok(()) => {
-                let mounted = began.elapsed();
-                let started = self.start(&plan, &kit, made.as_ref()).await;
-                tracing::debug!(name, ?outfitted, ?mounted, started = ?began.elapsed(), "built");
-                started
-            }
-            Err(error) => Err(error),
-        };
+        let built = self.put_together(&plan, &name, &kit).await;
         self.kits.used();
-        match (built, made) {
-            (Ok((pid, pidfd, seen)), Some(mounts)) => {
-                let group = Arc::clone(&kit.group);
-                let live = Live::new(&name, &plan, &self.boot_id, (pid, pidfd), group);
-                Ok(Sandbox {
-                    live: Arc::new(live),
-                    overlay: mounts.overlay,
-                    upper: mounts.upper,
-                    lowers: mounts.lowers,
-                    base,
-                    own_network: plan.own_network,
-                    seen_at_birth: seen,
-                    _users: kit.users,
-                })
-            }
-            (Ok(_), None) => Err(BuildError::Spawn(SpawnError::Lost)),
-            (Err(error), made) => {
+        let (mounts, (pid, pidfd, seen)) = match built {
+            Ok(built) => built,
+            Err(error) => {
                 let _ = kit.group.kill();
-                self.clear_away(&name, base, Arc::clone(&kit.group), (made, kit));
-                Err(error)
+                self.clear_away(&name, base, Arc::clone(&kit.group), kit);
+                return Err(error);
             }
-        }
+        };
+        let group = Arc::clone(&kit.group);
+        let live = Live::new(&name, &plan, &self.boot_id, (pid, pidfd), group);
+        Ok(Sandbox {
+            live: Arc::new(live),
+            overlay: mounts.overlay,
+            upper: mounts.upper,
+            lowers: mounts.lowers,
+            base,
+            own_network: plan.own_network,
+            seen_at_birth: seen,
+            _users: kit.users,
+        })
+    }
+
+    async fn put_together(
+        &self,
+        plan: &Plan,
+        name: &str,
+        kit: &kit::Kit,
+    ) -> Result<(Mounts, Init), BuildError> {
+        let began = Instant::now();
+        let mounts = self.assemble_mounts(plan, name, kit)?;
+        kit.group
+            .limit(plan.limits)
+            .map_err(step("limiting the control group"))?;
+        let mounted = began.elapsed();
+        let init = self.start(plan, kit, &mounts).await?;
+        tracing::debug!(name, ?mounted, started = ?began.elapsed(), "built");
+        Ok((mounts, init))
     }
 
     fn assemble_mounts(
@@ -181,8 +188,7 @@ impl Machine {
         plan: &Plan,
         name: &str,
         kit: &kit::Kit,
-        made: &mut Option<Mounts>,
-    ) -> Result<(), BuildError> {
+    ) -> Result<Mounts, BuildError> {
         let mut lowers = Vec::new();
         let mut seen = Vec::new();
         for path in &plan.lowers {
@@ -197,23 +203,19 @@ impl Machine {
             upper::Kind::Memory { .. } | upper::Kind::Disk => make(),
         }?;
         let overlay = overlay::mount(&seen, &upper, kit.base)?;
-        *made = Some(Mounts {
+        Ok(Mounts {
             overlay,
             upper,
             lowers,
-        });
-        kit.group
-            .limit(plan.limits)
-            .map_err(step("limiting the control group"))
+        })
     }
 
     async fn start(
         &self,
         plan: &Plan,
         kit: &kit::Kit,
-        mounts: Option<&Mounts>,
-    ) -> Result<(i32, OwnedFd, Inside), BuildError> {
-        let mounts = mounts.ok_or(BuildError::Spawn(SpawnError::Lost))?;
+        mounts: &Mounts,
+    ) -> Result<Init, BuildError> {
         let (cgroups, joined) = kit
             .group
             .joining(None)

@@ -16,4 +16,5 @@ pub mod protocol;
 pub mod server;
 pub mod wire;
 
-pub use client::{ExecSpec, SpawnError, Spawner};
+pub use client::{SpawnError, Spawner};
+pub use protocol::ExecSpec;

@@ -9,9 +9,9 @@ mod tree;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::enter::Failure;
 use serde_json::value::RawValue;
 
+use super::enter::Failure;
 use super::protocol::BuildSpec;
 use super::wire;
 use crate::inside::observe::{self, Inside};

@@ -11,28 +11,11 @@ use thiserror::Error;
 use tokio::io::Interest;
 use tokio::sync::{oneshot, watch as latest};
 
-use super::protocol::{BuildSpec, CallMessage, Cgroups, ExecMessage, Reply, Request};
+use super::protocol::{BuildSpec, CallMessage, Cgroups, ExecSpec, Reply, Request};
 use super::wire;
 use crate::inside;
 use crate::live::{ExecGroup, Live};
 use crate::sys::{channel, watch};
-
-/// A command to run in a live sandbox.
-#[derive(Debug, Clone)]
-pub struct ExecSpec {
-    /// The command; its first word is looked up in PATH inside the sandbox.
-    pub argv: Vec<Vec<u8>>,
-    /// The whole environment, K=V.
-    pub env: Vec<Vec<u8>>,
-    /// Directory to start in.
-    pub cwd: Vec<u8>,
-    /// name, uid, name:group or uid:gid.
-    pub user: String,
-    /// File mode creation mask.
-    pub umask: u32,
-    /// A terminal of (rows, columns).
-    pub terminal: Option<(u16, u16)>,
-}
 
 /// A running command.
 #[derive(Debug)]
@@ -177,15 +160,7 @@ impl Spawner {
         stdio: Option<[OwnedFd; 3]>,
     ) -> Result<Started, SpawnError> {
         let joined = join(live, Some(group))?;
-        let message = ExecMessage {
-            argv: spec.argv,
-            env: spec.env,
-            cwd: spec.cwd,
-            user: spec.user,
-            umask: spec.umask,
-            terminal: spec.terminal,
-        };
-        let message = memory_file(&message)?;
+        let message = memory_file(&spec)?;
         let mut fds = joined.descriptors(live);
         fds.push(message.as_fd());
         fds.extend(stdio.iter().flatten().map(AsFd::as_fd));
@@ -338,7 +313,7 @@ fn join(live: &Live, group: Option<&ExecGroup>) -> Result<Joined, SpawnError> {
 }
 
 /// A message in a file of its own, for the one process that is to read it.
-fn memory_file(message: &ExecMessage) -> io::Result<OwnedFd> {
+fn memory_file(message: &ExecSpec) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create(c"command", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut file = File::from(file);
     file.write_all(&serde_json::to_vec(message)?)?;

@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::build::{drop_rights, join};
-use super::protocol::{CallMessage, Cgroups, ExecMessage};
+use super::protocol::{CallMessage, Cgroups, ExecSpec};
 use crate::inside;
 use crate::sys::process::{self, Fork};
 use crate::sys::{channel, seccomp::Filter};
@@ -175,7 +175,7 @@ pub fn exec(cgroups: Cgroups, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entr
     })
 }
 
-fn read_message(file: OwnedFd) -> io::Result<ExecMessage> {
+fn read_message(file: OwnedFd) -> io::Result<ExecSpec> {
     let mut file = File::from(file);
     file.rewind()?;
     Ok(serde_json::from_reader(BufReader::new(file))?)

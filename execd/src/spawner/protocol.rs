@@ -16,7 +16,7 @@ pub enum Request {
     /// Builds a sandbox. Descriptors: see [`BuildSpec::descriptors`]. Reply: `Built`.
     Build(BuildSpec),
     /// Runs a command in a sandbox. Descriptors: init's pidfd, cgroups, a memory file that
-    /// holds the [`ExecMessage`], stdio. The spawner does not read that file: pid 1 of every
+    /// holds the [`ExecSpec`], stdio. The spawner does not read that file: pid 1 of every
     /// later sandbox is forked from its memory, where no argument or variable of a command
     /// may stand. Reply: `Running` and later `Exited`.
     Exec(Cgroups),
@@ -89,9 +89,9 @@ impl Cgroups {
     }
 }
 
-/// A command to run.
+/// A command to run in a live sandbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ExecMessage {
+pub struct ExecSpec {
     /// The command, its first word looked up in PATH of `env` inside the sandbox.
     pub argv: Vec<Vec<u8>>,
     /// The whole environment, K=V.

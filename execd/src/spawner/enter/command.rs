@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Failure, INSIDE, fail, say, user};
 use crate::spawner::build::drop_rights;
-use crate::spawner::protocol::ExecMessage;
+use crate::spawner::protocol::ExecSpec;
 use crate::sys::{process, seccomp::Filter, terminal};
 
 /// Where shells look when PATH is not set.
@@ -16,7 +16,7 @@ const DEFAULT_PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:
 
 /// Runs the command in place of this process, or tells why it could not.
 pub(super) fn run(
-    message: &ExecMessage,
+    message: &ExecSpec,
     stdio: Vec<OwnedFd>,
     channel: BorrowedFd<'_>,
     filter: &Filter,
@@ -28,7 +28,7 @@ pub(super) fn run(
 }
 
 fn prepare(
-    message: &ExecMessage,
+    message: &ExecSpec,
     stdio: &[OwnedFd],
     channel: BorrowedFd<'_>,
     filter: &Filter,
@@ -60,7 +60,7 @@ fn prepare(
     Err(launch(&argv, &env))
 }
 
-fn last_steps(message: &ExecMessage, user: &user::User, filter: &Filter) -> Result<(), Failure> {
+fn last_steps(message: &ExecSpec, user: &user::User, filter: &Filter) -> Result<(), Failure> {
     // The guest's rights first, its directory after: a path is never followed with ours.
     drop_rights(filter)?;
     process::become_ids(user.uid, user.gid, &user.groups)
