@@ -1,0 +1,21 @@
+//! The program that tests put into sandboxes. It is linked statically (`build.sh` beside it), so
+//! that it runs in any image.
+
+mod act;
+mod observe;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    match arguments.first().and_then(|word| word.to_str()) {
+        Some("observe") => observe::run(&arguments[1..]),
+        Some("act") => act::run(&arguments[1..]),
+        _ => {
+            eprintln!(
+                "say what to do: innkeeper-guest observe [--light], or innkeeper-guest act SCRIPT"
+            );
+            ExitCode::from(2)
+        }
+    }
+}
