@@ -34,6 +34,9 @@ pub struct Options<'a> {
     pub exclude: Vec<Vec<u8>>,
     /// Records what is mounted below as [`crate::tree::Kind::Mount`] and does not enter it.
     pub same_mount_only: bool,
+    /// Paths at which another mount is part of the tree, as the slices of a root are, and is entered all
+    /// the same. Whole paths relative to the root, without slashes at either end.
+    pub entered: Vec<Vec<u8>>,
     /// After this moment the capture fails.
     pub deadline: Option<Instant>,
     /// More entries than this fail the capture.
@@ -49,6 +52,7 @@ impl Options<'_> {
             view: View::Merged,
             exclude: Vec::new(),
             same_mount_only: true,
+            entered: Vec::new(),
             deadline: None,
             max_entries: 8 << 20,
         }

@@ -1,6 +1,8 @@
 //! The three depths at which files are checked. Each gives a [`FilesReport`], which nothing else can
 //! make: it is the files' part of an observation.
 
+mod slices;
+
 use std::os::fd::BorrowedFd;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,8 @@ use crate::capture::{Capture, CaptureError, Contents, Options, Trust, View, capt
 use crate::difference::Difference;
 use crate::digest::Digest;
 use crate::tree::{self, Builder, Kind, Tree};
+
+pub use slices::{Slice, uppers};
 
 /// How thoroughly files are checked, in rising order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

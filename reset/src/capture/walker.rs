@@ -30,6 +30,9 @@ struct Frame {
     identity: (u64, u64),
     names: Range,
     path_len: usize,
+    /// Below it another mount was entered: `..` leads back only while that is mounted here, so the
+    /// descriptor is kept however deep the walk goes.
+    keeps: bool,
     /// The same directory in the tree whose digests may be reused.
     earlier: Option<Cursor>,
 }
@@ -65,9 +68,11 @@ pub(super) fn walk(root: BorrowedFd<'_>, options: &Options<'_>) -> Result<Captur
         let dir = frame.fd.as_ref().ok_or(CaptureError::Changed {
             path: state.path.clone(),
         })?;
-        if let Some((fd, stat, earlier)) = state.visit(dir.as_fd(), name, &mut frame.earlier)? {
+        let found = state.visit(dir.as_fd(), name, &mut frame.earlier)?;
+        if let Some((fd, stat, earlier)) = found {
+            frame.keeps |= state.is_entered();
             let depth = frames.len();
-            if depth >= OPEN_LEVELS {
+            if depth >= OPEN_LEVELS && !frames[depth - OPEN_LEVELS].keeps {
                 frames[depth - OPEN_LEVELS].fd = None;
             }
             frames.push(state.enter(fd, &stat, earlier, &mut names)?);
@@ -79,7 +84,9 @@ pub(super) fn walk(root: BorrowedFd<'_>, options: &Options<'_>) -> Result<Captur
 struct State<'o> {
     options: &'o Options<'o>,
     exclude: HashSet<Vec<u8>>,
-    mount: Option<u64>,
+    entered: HashSet<Vec<u8>>,
+    /// The mounts that make up the tree; none where all are crossed.
+    mounts: Option<Vec<u64>>,
     stamps: Stamps<'o>,
     builder: Builder,
     path: Vec<u8>,
@@ -92,9 +99,9 @@ struct State<'o> {
 
 impl<'o> State<'o> {
     fn new(root: &OwnedFd, stat: &Statx, options: &'o Options<'o>) -> Result<Self, CaptureError> {
-        let mount = match (options.same_mount_only, entry::mount_id(stat)) {
+        let mounts = match (options.same_mount_only, entry::mount_id(stat)) {
             (false, _) => None,
-            (true, Some(id)) => Some(id),
+            (true, Some(id)) => Some(vec![id]),
             (true, None) => return Err(CaptureError::NoMountIds),
         };
         let mut buffers = entry::Buffers::default();
@@ -113,7 +120,8 @@ impl<'o> State<'o> {
         Ok(State {
             options,
             exclude: options.exclude.iter().cloned().collect(),
-            mount,
+            entered: options.entered.iter().cloned().collect(),
+            mounts,
             stamps: Stamps::new(options.contents),
             builder: Builder::new(&read).map_err(impossible)?,
             path: Vec::new(),
@@ -199,11 +207,26 @@ impl<'o> State<'o> {
         Ok(None)
     }
 
-    fn is_another_mount(&self, stat: &Statx) -> Result<bool, CaptureError> {
-        match self.mount {
-            None => Ok(false),
-            Some(own) => Ok(entry::mount_id(stat).ok_or(CaptureError::NoMountIds)? != own),
+    /// Whether the walk is at a path at which it enters another mount.
+    fn is_entered(&self) -> bool {
+        !self.entered.is_empty() && self.entered.contains(&self.path)
+    }
+
+    /// Whether an entry lies on a mount that is no part of the tree. One that is to be entered here
+    /// becomes part of it.
+    fn is_another_mount(&mut self, stat: &Statx) -> Result<bool, CaptureError> {
+        let enters = self.is_entered();
+        let Some(mounts) = &mut self.mounts else {
+            return Ok(false);
+        };
+        let id = entry::mount_id(stat).ok_or(CaptureError::NoMountIds)?;
+        if mounts.contains(&id) {
+            return Ok(false);
         }
+        if enters {
+            mounts.push(id);
+        }
+        Ok(!enters)
     }
 
     /// Adds the entry that `at` (a name in `dir`, or the empty name for `dir` itself) stands for.
@@ -295,6 +318,7 @@ impl<'o> State<'o> {
             identity,
             names,
             path_len: self.path.len(),
+            keeps: false,
             earlier,
         })
     }

@@ -8,5 +8,6 @@ mod overlay;
 mod property;
 mod scratch;
 mod shapes;
+mod slices;
 mod sys;
 mod verdict;
