@@ -64,6 +64,12 @@ class Reading(unittest.TestCase):
         read = said.read("test x ... not run: x: no root\nnot run: x: no root\n")
         self.assertEqual(["x: no root"], read.not_run)
 
+    def test_what_a_suite_could_not_run_is_no_pass(self):
+        text = ("test a ... ignored (no root)\nnot run: a: no root\ntest b ... ok\n\n"
+                "test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n")
+        read = said.read(text, captured=False)
+        self.assertEqual((1, 1, ["a: no root"]), (read.passed, read.ignored, read.not_run))
+
     def test_silence_is_no_count(self):
         self.assertFalse(said.read("Segmentation fault").counted)
 

@@ -65,8 +65,8 @@ def run(tier: Tier, logs: Path, limit_s: float | None) -> Outcome:
         broken = f"it ended with {child.returncode}"
     elif not broken and not heard.counted:
         broken = "it ran no test"
-    if heard.ignored and not broken:
-        broken = f"{heard.ignored} tests are ignored, and a test that cannot run has to say why"
+    if heard.ignored > len(heard.not_run) and not broken:
+        broken = f"{heard.ignored} tests are ignored, {len(heard.not_run)} of them say why they cannot run; all have to"
     if broken:
         heard.failed += 1
     return Outcome(tier, heard, time.monotonic() - began, log, broken)

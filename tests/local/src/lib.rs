@@ -10,12 +10,14 @@ mod guest;
 mod house;
 mod leaks;
 mod listing;
+mod trial;
 
 pub use fixtures::{built, repository, shared};
 pub use guest::{Guest, Shown};
 pub use house::House;
 pub use leaks::{Groups, Traces, children};
 pub use listing::Listing;
+pub use trial::trial;
 
 /// Whether long tests run at full length.
 pub fn soak() -> bool {

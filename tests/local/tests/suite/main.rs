@@ -9,8 +9,8 @@ mod swebench;
 
 use std::sync::{Arc, OnceLock};
 
-use innkeeper_test_local::House;
-use libtest_mimic::{Arguments, Failed, Trial};
+use innkeeper_test_local::{House, trial};
+use libtest_mimic::Arguments;
 
 /// A manager that starts when the first test wants it.
 #[derive(Default)]
@@ -42,17 +42,9 @@ fn main() {
     });
     let trials = tests.map(|(name, test)| {
         let shared = Arc::clone(&shared);
-        Trial::test(name.clone(), move || run(&name, test, &shared))
+        trial(name, move || test(&shared))
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     drop(shared);
     conclusion.exit();
-}
-
-fn run(name: &str, test: Test, shared: &Shared) -> Result<(), Failed> {
-    let unfit = innkeeper_test_cli::unfit().map_or(Ok(()), Err);
-    if let Err(reason) = unfit.and_then(|()| test(shared)) {
-        println!("not run: {name}: {reason}");
-    }
-    Ok(())
 }
