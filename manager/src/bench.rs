@@ -14,6 +14,7 @@ use innkeeper_images::{Image, Store};
 use tokio::task;
 
 use crate::cli::failure::Failure;
+use crate::cli::form::FormArgs;
 use crate::cli::{Global, connect, output};
 use figure::Figure;
 use measure::Meter;
@@ -33,6 +34,8 @@ pub(crate) struct Bench {
     /// The image to measure with [default: the smallest of the store]
     #[arg(long, value_name = "I")]
     image: Option<String>,
+    #[command(flatten)]
+    form: FormArgs,
     /// Repeats of the quick figures; the slow ones take fewer
     #[arg(short = 'n', long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeats: u32,
@@ -73,7 +76,7 @@ impl Bench {
         let wanted = |name| self.only.is_none_or(|only| only == name);
         let repeats = self.repeats as usize;
         let figures = connect::within(global, |client| async move {
-            let mut meter = Meter::new(client, image, layers, repeats);
+            let mut meter = Meter::new(client, image, self.form, layers, repeats);
             let mut figures: Vec<Figure> = Vec::new();
             if wanted(Name::Lease) || wanted(Name::Exec) || wanted(Name::Reset) {
                 let quick = meter

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod failure;
+pub(crate) mod form;
 pub(crate) mod image;
 pub(crate) mod lease;
 pub(crate) mod output;
@@ -220,7 +221,7 @@ mod tests {
             "cp l:/a b",
             "return l --wait --verify full",
             "return l --discard",
-            "run img --template f --timeout 1s -- true",
+            "run img --template f --strategy sliced --rights pod --timeout 1s -- true",
             "ps",
             "pools --json",
             "drain p",

@@ -22,6 +22,7 @@ use crate::provider::{self, Provider};
 use crate::rpc::{Service, auth};
 use crate::serve::{self, Listener};
 use crate::state::{self, StateDir};
+use crate::template::form::Defaults;
 
 /// How long a manager that holds the state directory may take to answer: it starts or ends.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -172,7 +173,12 @@ async fn start(
         metrics: Arc::new(Metrics::default()),
     };
     let engine = engine::start(parts).await.map_err(serve::Error::from)?;
-    let service = Service::new(engine.clone(), Arc::new(store), state_dir.to_owned());
+    let service = Service::new(
+        engine.clone(),
+        Arc::new(store),
+        state_dir.to_owned(),
+        Defaults::default(),
+    );
     Ok((engine, service))
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::events::Events;
 use crate::metrics::Metrics;
-use crate::provider::{Daemon, Provider};
+use crate::provider::Provider;
 use crate::state::StateDir;
 use crate::state::journal::Seat;
 use crate::state::templates::Templates;
@@ -62,8 +62,6 @@ pub struct Granted {
     pub lease: Lease,
     /// Its sandbox as the provider knows it.
     pub seat: Seat,
-    /// The daemon that holds it.
-    pub daemon: Daemon,
 }
 
 /// Why there is no lease.

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::connect;
 use crate::cli::failure::{Failure, INFRA};
+use crate::cli::form::FormArgs;
 use crate::cli::{Global, output, values};
 use outcome::Outcome;
 use plan::Plan;
@@ -51,6 +52,8 @@ pub(crate) struct Grade {
     /// A template file; image and base commit come from the row
     #[arg(long, value_name = "F")]
     template: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
     /// How long a row's eval script may run
     #[arg(long, value_name = "D", default_value = "1800s", value_parser = values::duration)]
     timeout: Duration,

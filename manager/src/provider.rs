@@ -1,11 +1,14 @@
 //! Providers make and remove sandboxes. The engine decides, a provider does.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use innkeeper_proto::v1;
 use innkeeper_proto::v1::execd_client::ExecdClient;
 use tokio::sync::watch;
 use tonic::transport::Channel;
+
+use crate::template::form::Form;
 
 pub mod local;
 
@@ -72,17 +75,30 @@ impl From<tonic::Status> for Error {
     }
 }
 
-/// The daemon that a provider's slots live in, as of now.
+/// The daemons that a provider's slots live in, as of now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Daemon {
-    /// Changes with every start; slots of another boot are gone.
-    pub boot_id: String,
-    /// How it puts sandboxes back.
-    pub strategy: String,
-    /// With whose rights.
-    pub rights: String,
-    /// Its build and the kernel.
+pub struct Standing {
+    /// The boot id of each daemon that runs. Slots of any other boot are gone.
+    pub boots: BTreeSet<String>,
+    /// The build of execd and the kernel, the same for all of them.
     pub platform: String,
+}
+
+/// A slot to be made: what it is for life.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSlot {
+    /// Its name.
+    pub slot: String,
+    /// Whose it is.
+    pub tenant: String,
+    /// How it is made.
+    pub form: Form,
+    /// Its limits.
+    pub resources: v1::Resources,
+    /// Its network.
+    pub network: v1::Network,
+    /// Layers of the one image that it carries, bottom first; empty where it carries any.
+    pub layers: Vec<String>,
 }
 
 /// Makes and removes sandboxes. Every call may be repeated: the same slot (and generation) is the
@@ -94,14 +110,19 @@ pub trait Provider: Debug + Send + Sync + 'static {
     /// The word for it: local or kubernetes.
     fn name(&self) -> &'static str;
 
-    /// The daemon; changes when it was started anew and all of its slots are gone.
-    fn daemon(&self) -> watch::Receiver<Daemon>;
+    /// The daemons; changes when one has started or ended. A slot's daemon is in it before its
+    /// create is answered.
+    fn standing(&self) -> watch::Receiver<Standing>;
+
+    /// Why slots of this form cannot be made here, and what to do, as a sentence; None where
+    /// they can.
+    fn refusal(&self, form: Form) -> Option<String>;
 
     /// All slots that exist.
     async fn list(&self) -> Result<Vec<v1::SlotInfo>, Error>;
 
-    /// Makes a slot; one that exists is fine.
-    async fn create(&self, slot: &str, tenant: &str) -> Result<v1::SlotInfo, Error>;
+    /// Makes a slot; one that exists is fine. Answers with the boot id of its daemon.
+    async fn create(&self, slot: &NewSlot) -> Result<String, Error>;
 
     /// Makes a sandbox of a template in a slot, in place of what is there.
     async fn specialise(
@@ -123,9 +144,10 @@ pub trait Provider: Debug + Send + Sync + 'static {
     fn data(&self, slot: &str) -> Result<ExecdClient<Channel>, Error>;
 
     /// Says until when the latest of the leases may live, in milliseconds since the Unix epoch, so
-    /// that a daemon whose manager died does not end under one of them. Told in the background.
+    /// that no daemon whose manager died ends under one of them. Told in the background.
     fn hold(&self, until_ms: u64);
 
-    /// Ends the daemon, whoever started it. Its slots must be gone before: it takes the rest along.
+    /// Ends the daemons, whoever started them. Their slots must be gone before: they take the rest
+    /// along.
     async fn stop(&self) -> Result<(), Error>;
 }

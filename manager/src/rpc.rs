@@ -13,6 +13,7 @@ use innkeeper_proto::v1::manager_server::Manager;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::engine::Handle;
+use crate::template::form::Defaults;
 
 pub mod auth;
 mod calls;
@@ -30,15 +31,17 @@ pub struct Service {
     engine: Handle,
     store: Arc<Store>,
     state_dir: PathBuf,
+    defaults: Defaults,
 }
 
 impl Service {
     /// A service over an engine and the image store of its state directory.
-    pub fn new(engine: Handle, store: Arc<Store>, state_dir: PathBuf) -> Self {
+    pub fn new(engine: Handle, store: Arc<Store>, state_dir: PathBuf, defaults: Defaults) -> Self {
         Self {
             engine,
             store,
             state_dir,
+            defaults,
         }
     }
 }
@@ -46,13 +49,14 @@ impl Service {
 #[tonic::async_trait]
 impl Manager for Service {
     async fn info(&self, _: Request<v1::Empty>) -> Result<Response<v1::ManagerInfo>, Status> {
-        let daemon = self.engine.provider().daemon().borrow().clone();
+        let form = self.usual_form();
+        let word = |word: Option<&str>| word.unwrap_or("none").to_owned();
         Ok(Response::new(v1::ManagerInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             state_dir: self.state_dir.display().to_string(),
             provider: self.engine.provider().name().to_owned(),
-            strategy: daemon.strategy,
-            rights: daemon.rights,
+            strategy: word(form.map(|form| form.strategy().as_str())),
+            rights: word(form.map(|form| form.rights().as_str())),
             pid: std::process::id() as i32,
         }))
     }

@@ -13,7 +13,8 @@ use crate::provider::local::{self, Local};
 use crate::provider::{self, Provider};
 use crate::rpc::{Service, auth};
 use crate::state::{self, StateDir};
-use crate::{client, paths};
+use crate::template::form;
+use crate::{client, paths, template};
 
 mod listen;
 mod options;
@@ -46,6 +47,9 @@ pub enum Error {
     /// The provider.
     #[error(transparent)]
     Provider(#[from] provider::Error),
+    /// The strategy or rights that were asked for.
+    #[error(transparent)]
+    Form(#[from] template::Error),
     /// The image store.
     #[error(transparent)]
     Images(#[from] innkeeper_images::Error),
@@ -89,6 +93,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
 pub async fn run_until(options: Options, stop: CancellationToken) -> Result<(), Error> {
     let options = options.with_config()?;
     options.check()?;
+    let defaults = options.defaults()?;
     let addresses = addresses(&options)?;
     let tokens = match &options.token_file {
         Some(path) => auth::Tokens::read(path)?,
@@ -112,6 +117,9 @@ pub async fn run_until(options: Options, stop: CancellationToken) -> Result<(), 
     let metrics = Arc::new(Metrics::default());
     let orphan_ttl = options.orphan_ttl.map_or(ORPHAN_TTL, |span| span.0);
     let provider = start_local(&state_dir, orphan_ttl).await?;
+    form::choose(defaults.strategy, defaults.rights, |form| {
+        provider.refusal(form)
+    })?;
     let parts = Parts {
         state,
         provider,
@@ -120,7 +128,7 @@ pub async fn run_until(options: Options, stop: CancellationToken) -> Result<(), 
         metrics: Arc::clone(&metrics),
     };
     let engine = engine::start(parts).await?;
-    let service = Service::new(engine.clone(), store, state_dir);
+    let service = Service::new(engine.clone(), store, state_dir, defaults);
     if let Some((listener, address)) = metrics_listener {
         tracing::info!("metrics at http://{address}/metrics");
         tokio::spawn(metrics::serve(listener, metrics, engine.clone()));

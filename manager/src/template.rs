@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 mod check;
 pub mod class;
+pub mod form;
 pub mod key;
 pub mod parse;
 pub mod resolve;
@@ -164,6 +165,20 @@ macro_rules! words {
             /// The word in the file.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
+            }
+
+            /// Every word that there is.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(word: &str) -> Result<Self, String> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    other => Err(format!("\"{other}\": write {}", Self::WORDS.join(" or "))),
+                }
             }
         }
     };
@@ -347,6 +362,9 @@ pub enum Error {
     /// Valid, but not built yet.
     #[error("the template asks for {0}, which this version does not have yet")]
     NotYet(String),
+    /// Slots of this form cannot be made here; the sentence says why and what to do.
+    #[error("{0}")]
+    Form(String),
     /// The image store does not have it, or cannot be read.
     #[error(transparent)]
     Image(#[from] innkeeper_images::Error),

@@ -17,6 +17,7 @@ use super::sample::Sample;
 use crate::cli::connect::Client;
 use crate::cli::exec::{call, of_lease};
 use crate::cli::failure::Failure;
+use crate::cli::form::FormArgs;
 
 /// Figures between two batches of a floor.
 const ROUND: usize = 30;
@@ -34,16 +35,24 @@ const CLONE: &str = "clone3 of the same namespaces, overlay, exec, reap";
 pub(super) struct Meter {
     client: Client,
     image: String,
+    form: FormArgs,
     layers: Vec<PathBuf>,
     repeats: usize,
 }
 
 impl Meter {
     /// Measures on this image, so many times.
-    pub(super) fn new(client: Client, image: String, layers: Vec<PathBuf>, repeats: usize) -> Self {
+    pub(super) fn new(
+        client: Client,
+        image: String,
+        form: FormArgs,
+        layers: Vec<PathBuf>,
+        repeats: usize,
+    ) -> Self {
         Self {
             client,
             image,
+            form,
             layers,
             repeats,
         }
@@ -224,7 +233,7 @@ impl Meter {
     async fn lease(&mut self, template: &str) -> Result<LeaseReply, Failure> {
         let request = LeaseRequest {
             image: self.image.clone(),
-            template_json: template.to_owned(),
+            template_json: self.form.into_template(template)?,
             job: "bench".to_owned(),
             holder: format!("innkeeper-bench:{}", std::process::id()),
             ..LeaseRequest::default()

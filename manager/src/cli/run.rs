@@ -10,6 +10,7 @@ use innkeeper_proto::v1::ReturnRequest;
 use super::connect;
 use super::exec::{self, How};
 use super::failure::Failure;
+use super::form::FormArgs;
 use super::{Global, lease, template, values};
 
 /// Lease a sandbox, run a command in it and return it.
@@ -23,6 +24,8 @@ pub(crate) struct Run {
     /// A template file, YAML or JSON
     #[arg(long, value_name = "F")]
     template: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     how: How,
     /// Kill the command and all its children after this time
@@ -38,6 +41,7 @@ impl Run {
     /// interrupted run still returns its lease.
     pub(crate) async fn run(self, global: &Global) -> Result<i32, Failure> {
         let template = template::read(self.template.as_deref())?;
+        let template = self.form.into_template(&template)?;
         let session = connect::own(global).await.map_err(Failure::of_exec)?;
         let mut client = session.manager();
         let leased = tokio::select! {

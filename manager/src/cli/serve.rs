@@ -46,10 +46,10 @@ pub(crate) struct Serve {
     /// A supply policy (not there yet)
     #[arg(long, value_name = "F")]
     policy: Option<PathBuf>,
-    /// How sandboxes are reset: auto, layered or none
+    /// How sandboxes are reset: auto, layered, sliced, in-place or none
     #[arg(long, value_name = "S")]
     strategy: Option<String>,
-    /// With whose rights: auto or root
+    /// With whose rights they are made: auto, root, pod or user
     #[arg(long, value_name = "R")]
     rights: Option<String>,
     /// The layout of pods (not there yet)

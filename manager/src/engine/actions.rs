@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_pool::{Action, Baseline, Depth, Event, Lease, LeaseId, SlotId, TemplateKey};
+use innkeeper_pool::{
+    Action, Baseline, ClassId, Depth, Event, Lease, LeaseId, SlotId, TemplateKey,
+};
 use innkeeper_proto::v1;
 
 use super::answers::OVERALL;
 use super::task::{Done, Input, Task, Work};
 use super::{Refused, Returned};
-use crate::provider::{self, Error, ErrorKind, Provider};
+use crate::provider::{self, Error, ErrorKind, NewSlot, Provider};
+use crate::template::Carry;
 
 /// How often a create is tried while the daemon is not reached, with doubling pauses from
 /// [`PAUSE`]: together half a minute, in which a daemon that ended has long been started again.
@@ -24,22 +27,18 @@ impl Task {
             Action::Create {
                 nonce, slot, class, ..
             } => {
-                let tenant = self
-                    .pool
-                    .class(&class)
-                    .map(|class| class.spec.tenant.to_string());
-                if let Some(error) = self.journal_error() {
-                    // The intent is not durable, so the create must not begin.
-                    self.answer(Done::Created {
-                        nonce,
-                        result: Err(error),
-                    });
-                    return;
-                }
+                let new = match (self.journal_error(), self.new_slot(&slot, &class)) {
+                    (None, Ok(new)) => new,
+                    // The intent is not durable, or nobody knows what to make: it must not begin.
+                    (Some(error), _) | (None, Err(error)) => {
+                        let result = Err(error);
+                        self.answer(Done::Created { nonce, result });
+                        return;
+                    }
+                };
                 let provider = Arc::clone(&self.provider);
-                self.begin(Work::Create(slot.clone()), async move {
-                    let tenant = tenant.unwrap_or_default();
-                    let result = create(&*provider, slot.as_str(), &tenant).await;
+                self.begin(Work::Create(slot), async move {
+                    let result = create(&*provider, &new).await;
                     Done::Created { nonce, result }
                 });
             }
@@ -87,6 +86,24 @@ impl Task {
                 });
             }
         }
+    }
+
+    /// What a slot of a class is: as any template of the class says, since all of them agree.
+    fn new_slot(&self, slot: &SlotId, class: &ClassId) -> Result<NewSlot, Error> {
+        let template = self.templates.of_class(class.as_str()).ok_or_else(|| {
+            let sentence = format!("no template of class {class} is known any more");
+            Error::new(ErrorKind::Permanent, sentence)
+        })?;
+        let spec = &template.spec;
+        let own = template.supply.carry == Some(Carry::Own);
+        Ok(NewSlot {
+            slot: slot.to_string(),
+            tenant: spec.tenant.clone(),
+            form: template.form,
+            resources: spec.resources.unwrap_or_default(),
+            network: spec.network(),
+            layers: if own { spec.layers.clone() } else { Vec::new() },
+        })
     }
 
     /// Runs a slow action in a task of its own, unless the same is under way.
@@ -318,13 +335,13 @@ impl Task {
     }
 }
 
-async fn create(provider: &dyn Provider, slot: &str, tenant: &str) -> Result<(), provider::Error> {
+async fn create(provider: &dyn Provider, new: &NewSlot) -> Result<String, provider::Error> {
     let mut pause = PAUSE;
     let mut tries = 0;
     loop {
         tries += 1;
-        match provider.create(slot, tenant).await {
-            Ok(_) => return Ok(()),
+        match provider.create(new).await {
+            Ok(boot_id) => return Ok(boot_id),
             // Not reached says nothing about whether the slot exists; the same slot is asked for
             // again, which is harmless if it does.
             Err(error) if error.kind == ErrorKind::Unreachable && tries < CREATE_TRIES => {

@@ -80,14 +80,20 @@ impl Task {
             Done::Created { nonce, result } => {
                 self.under_way.remove(&Work::Create(nonce.slot()));
                 let result = match result {
-                    Ok(()) => {
-                        // From here on an end of the daemon is this slot's end too.
-                        self.put_seat(nonce.slot(), Seat::default());
+                    Ok(boot_id) => {
+                        // From here on an end of its daemon is this slot's end too.
+                        let seat = Seat {
+                            boot_id,
+                            ..Seat::default()
+                        };
+                        self.put_seat(nonce.slot(), seat);
                         Ok(Created { node: None })
                     }
                     Err(error) => Err(failure(error)),
                 };
                 self.feed(Event::CreateSettled { nonce, result });
+                // Its daemon may have ended while the answer was on its way.
+                self.standing_changed();
             }
             Done::Specialised {
                 slot,
@@ -153,7 +159,7 @@ impl Task {
             Seat {
                 generation,
                 built: reply.generation,
-                boot_id: String::new(),
+                boot_id: self.boot_of(slot),
                 disk_limit: reply.disk_limit.clone(),
             },
         );
@@ -193,7 +199,7 @@ impl Task {
                 .map(|seat| seat.disk_limit.clone())
                 .unwrap_or_default();
             let built = reply.generation;
-            let boot_id = String::new();
+            let boot_id = self.boot_of(slot);
             self.put_seat(
                 slot.clone(),
                 Seat {
@@ -219,10 +225,15 @@ impl Task {
         result
     }
 
-    /// Records what is in a slot, under the present boot of the daemon.
+    /// The boot of the daemon that a slot was made in; a slot lives in no other.
+    fn boot_of(&self, slot: &SlotId) -> String {
+        let seat = self.seats.get(slot);
+        seat.map(|seat| seat.boot_id.clone()).unwrap_or_default()
+    }
+
+    /// Records what is in a slot.
     fn put_seat(&mut self, slot: SlotId, seat: Seat) {
-        let boot_id = self.daemon.borrow().boot_id.clone();
-        self.seats.insert(slot.clone(), Seat { boot_id, ..seat });
+        self.seats.insert(slot.clone(), seat);
         self.changed_seats.insert(slot);
     }
 }

@@ -147,7 +147,6 @@ impl Task {
             .filter(|seat| seat.generation == lease.generation);
         Granted {
             seat: seat.cloned().unwrap_or_default(),
-            daemon: self.daemon.borrow().clone(),
             lease,
         }
     }

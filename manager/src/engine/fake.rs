@@ -9,7 +9,8 @@ use innkeeper_proto::v1::execd_client::ExecdClient;
 use tokio::sync::{Semaphore, watch};
 use tonic::transport::Channel;
 
-use crate::provider::{Daemon, Error, ErrorKind, Provider};
+use crate::provider::{Error, ErrorKind, NewSlot, Provider, Standing};
+use crate::template::form::Form;
 
 /// A call of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,21 +46,19 @@ struct World {
 #[derive(Debug)]
 pub(crate) struct Fake {
     world: Mutex<World>,
-    daemon: watch::Sender<Daemon>,
+    standing: watch::Sender<Standing>,
     data: OnceLock<ExecdClient<Channel>>,
 }
 
 impl Fake {
     pub(crate) fn new() -> Arc<Self> {
-        let daemon = Daemon {
-            boot_id: "boot-1".to_owned(),
-            strategy: "layered".to_owned(),
-            rights: "root".to_owned(),
+        let standing = Standing {
+            boots: ["boot-1".to_owned()].into(),
             platform: "fake".to_owned(),
         };
         Arc::new(Self {
             world: Mutex::default(),
-            daemon: watch::Sender::new(daemon),
+            standing: watch::Sender::new(standing),
             data: OnceLock::new(),
         })
     }
@@ -116,7 +115,9 @@ impl Fake {
     /// The daemon ends, and another starts.
     pub(crate) fn restart(&self) {
         self.world().slots.clear();
-        self.daemon.send_modify(|daemon| daemon.boot_id.push('x'));
+        let next = format!("{}x", self.boot());
+        self.standing
+            .send_modify(|standing| standing.boots = [next].into());
     }
 
     async fn enter(&self, op: Op) -> Option<Fault> {
@@ -136,7 +137,8 @@ impl Fake {
     }
 
     fn boot(&self) -> String {
-        self.daemon.borrow().boot_id.clone()
+        let boots = &self.standing.borrow().boots;
+        boots.first().cloned().unwrap_or_default()
     }
 }
 
@@ -165,8 +167,12 @@ impl Provider for Fake {
         "fake"
     }
 
-    fn daemon(&self) -> watch::Receiver<Daemon> {
-        self.daemon.subscribe()
+    fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    fn refusal(&self, form: Form) -> Option<String> {
+        (form != Form::ALL[0]).then(|| "the fake has root's rights only".to_owned())
     }
 
     async fn list(&self) -> Result<Vec<v1::SlotInfo>, Error> {
@@ -179,19 +185,16 @@ impl Provider for Fake {
         Ok(world.slots.iter().map(info).collect())
     }
 
-    async fn create(&self, slot: &str, _tenant: &str) -> Result<v1::SlotInfo, Error> {
+    async fn create(&self, slot: &NewSlot) -> Result<String, Error> {
         let fault = self.enter(Op::Create).await;
         if fault == Some(Fault::Refused) {
             return Err(refused());
         }
-        self.world().slots.entry(slot.to_owned()).or_default();
+        self.world().slots.entry(slot.slot.clone()).or_default();
         if fault == Some(Fault::AnswerLost) {
             return Err(lost());
         }
-        Ok(v1::SlotInfo {
-            slot: slot.to_owned(),
-            ..v1::SlotInfo::default()
-        })
+        Ok(self.boot())
     }
 
     async fn specialise(

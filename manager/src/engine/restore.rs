@@ -76,7 +76,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         clock,
         pool,
         metrics,
-        daemon: provider.daemon(),
+        standing: provider.standing(),
         provider: Arc::clone(&provider),
         templates: Arc::clone(&templates),
         leases: Arc::clone(&leases),
@@ -117,7 +117,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
 impl Task {
     /// Tells the pool what exists, in its own numbers.
     fn adopt(&mut self, slots: &[v1::SlotInfo], orphans: Vec<LeaseId>) {
-        self.daemon.borrow_and_update();
+        self.standing.borrow_and_update();
         let reported = slots.iter().map(|info| {
             let slot = SlotId(info.slot.clone());
             let seat = self.seats.get(&slot);

@@ -17,7 +17,7 @@ use super::table::{LOOK, Leases};
 use super::{Caller, Granted, Refused, Returned};
 use crate::events::EventLog;
 use crate::metrics::Metrics;
-use crate::provider::{self, Daemon, Provider};
+use crate::provider::{self, Provider, Standing};
 use crate::state::StateDir;
 use crate::state::journal::{Journal, Seat};
 use crate::state::templates::Templates;
@@ -75,7 +75,7 @@ pub(super) enum Input {
 pub(super) enum Done {
     Created {
         nonce: innkeeper_pool::Nonce,
-        result: Result<(), provider::Error>,
+        result: Result<String, provider::Error>,
     },
     Specialised {
         slot: SlotId,
@@ -126,7 +126,7 @@ pub(super) struct Task {
     pub(super) log: EventLog,
     pub(super) metrics: Arc<Metrics>,
     pub(super) provider: Arc<dyn Provider>,
-    pub(super) daemon: watch::Receiver<Daemon>,
+    pub(super) standing: watch::Receiver<Standing>,
     pub(super) templates: Arc<Templates>,
     pub(super) leases: Arc<Leases>,
     pub(super) inputs: mpsc::UnboundedReceiver<Input>,
@@ -167,8 +167,8 @@ impl Task {
                     Some(input) => self.take(input),
                     None => return,
                 },
-                changed = self.daemon.changed() => match changed {
-                    Ok(()) => self.daemon_changed(),
+                changed = self.standing.changed() => match changed {
+                    Ok(()) => self.standing_changed(),
                     Err(_) => return,
                 },
                 () = until(wake) => self.feed(Event::Tick),
@@ -307,12 +307,12 @@ impl Task {
             self.feed(Event::Heartbeat(lease));
         }
         self.look_at_holders();
-        self.hold_daemon();
+        self.hold_daemons();
     }
 
-    /// Tells the daemon until when leases may need it without a manager. Those of a manager inside
+    /// Tells the daemons until when leases may need it without a manager. Those of a manager inside
     /// a command end with it.
-    fn hold_daemon(&mut self) {
+    fn hold_daemons(&mut self) {
         let live = self.pool.leases().filter(|lease| lease.live());
         let until = live.map(|lease| lease.deadline).max().unwrap_or(0);
         if until != self.held_until && !self.embedded {
@@ -321,15 +321,16 @@ impl Task {
         }
     }
 
-    /// The daemon ended or was started anew: no sandbox of before is left.
-    fn daemon_changed(&mut self) {
-        let boot = self.daemon.borrow_and_update().boot_id.clone();
+    /// A daemon ended or was started: no sandbox of one that no longer runs is left.
+    pub(super) fn standing_changed(&mut self) {
+        let standing = self.standing.borrow_and_update();
         let slots: Vec<SlotId> = self
             .seats
             .iter()
-            .filter(|(_, seat)| seat.boot_id != boot)
+            .filter(|(_, seat)| !standing.boots.contains(&seat.boot_id))
             .map(|(slot, _)| slot.clone())
             .collect();
+        drop(standing);
         for slot in slots {
             self.feed(Event::SlotLost {
                 slot,

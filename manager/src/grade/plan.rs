@@ -40,7 +40,7 @@ impl Plan {
     pub(super) fn make(args: &Grade) -> Result<Self, Failure> {
         let rows = read_rows(&args.tasks).map_err(Failure::failed)?;
         let predictions = read_predictions(&args.predictions, &rows).map_err(Failure::failed)?;
-        let base = template::Base::read(args.template.as_deref())?;
+        let base = template::Base::read(args.template.as_deref(), args.form)?;
         let by_id: HashMap<_, _> = rows
             .iter()
             .map(|row| (row.instance_id.as_str(), row))

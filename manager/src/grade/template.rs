@@ -6,6 +6,7 @@ use innkeeper_grading::{Row, apply};
 use serde_json::{Map, Value};
 
 use crate::cli::failure::Failure;
+use crate::cli::form::FormArgs;
 use crate::cli::template;
 
 /// What the user's template file says, to be completed row by row.
@@ -16,13 +17,14 @@ pub(super) struct Base {
 
 impl Base {
     /// Reads the file; without one there is no network, no memory limit and no service.
-    pub(super) fn read(path: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn read(path: Option<&Path>, form: FormArgs) -> Result<Self, Failure> {
         let text = template::read(path)?;
-        let fields = if text.is_empty() {
+        let mut fields = if text.is_empty() {
             Map::new()
         } else {
             serde_json::from_str(&text).map_err(Failure::usage)?
         };
+        form.write(&mut fields);
         Ok(Self { fields })
     }
 
@@ -55,14 +57,18 @@ mod tests {
         let file = dir.path().join("row.jsonl");
         std::fs::write(&file, r#"{"instance_id": "a", "base_commit": "c0ffee"}"#).unwrap();
         let row = innkeeper_grading::read_rows(&file).unwrap().remove(0);
-        let plain = Base::read(None).unwrap().for_row(&row, "i");
+        let plain = Base::read(None, FormArgs::default())
+            .unwrap()
+            .for_row(&row, "i");
         assert_eq!(
             plain,
             r#"{"base_commit":"c0ffee","image":"i","workdir":"/testbed"}"#
         );
         let template = dir.path().join("t.yaml");
         std::fs::write(&template, "workdir: /src\nimage: other\nuser: dev\n").unwrap();
-        let own = Base::read(Some(&template)).unwrap().for_row(&row, "i");
+        let own = Base::read(Some(&template), FormArgs::default())
+            .unwrap()
+            .for_row(&row, "i");
         assert_eq!(
             own,
             r#"{"base_commit":"c0ffee","image":"i","user":"dev","workdir":"/src"}"#

@@ -13,7 +13,9 @@ use innkeeper_proto::{limits, v1};
 use tokio::sync::{mpsc, oneshot, watch};
 use tonic::transport::Channel;
 
-use super::{Daemon, Error, ErrorKind, Provider};
+use super::{Error, ErrorKind, NewSlot, Provider, Standing};
+use crate::template::form::Form;
+use crate::template::{Rights, Strategy};
 use crate::{client, paths};
 
 mod keeper;
@@ -49,7 +51,8 @@ pub struct Local {
     control: ExecdClient<Channel>,
     data: Vec<ExecdClient<Channel>>,
     next: AtomicUsize,
-    daemon: watch::Receiver<Daemon>,
+    standing: watch::Sender<Standing>,
+    boot: watch::Receiver<String>,
     hold: watch::Sender<u64>,
     keeper: mpsc::Sender<keeper::Stop>,
 }
@@ -63,12 +66,15 @@ impl Local {
             .map(|_| connect(&socket))
             .collect::<Result<_, _>>()?;
         let hold = watch::Sender::new(0);
-        let (daemon, keeper) = keeper::start(options, control.clone(), hold.subscribe()).await?;
+        let standing = watch::Sender::default();
+        let keeping = keeper::start(options, control.clone(), standing.clone(), hold.subscribe());
+        let (boot, keeper) = keeping.await?;
         Ok(Self {
             control,
             data,
             next: AtomicUsize::new(0),
-            daemon,
+            standing,
+            boot,
             hold,
             keeper,
         })
@@ -113,8 +119,19 @@ impl Provider for Local {
         "local"
     }
 
-    fn daemon(&self) -> watch::Receiver<Daemon> {
-        self.daemon.clone()
+    fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    fn refusal(&self, form: Form) -> Option<String> {
+        match (form.strategy(), form.rights()) {
+            (Strategy::Layered, Rights::Root) => None,
+            (strategy, rights) => Some(format!(
+                "strategy {} with rights {} cannot be run here: this version has no local pods",
+                strategy.as_str(),
+                rights.as_str()
+            )),
+        }
     }
 
     async fn list(&self) -> Result<Vec<v1::SlotInfo>, Error> {
@@ -123,12 +140,16 @@ impl Provider for Local {
             .slots)
     }
 
-    async fn create(&self, slot: &str, tenant: &str) -> Result<v1::SlotInfo, Error> {
+    async fn create(&self, slot: &NewSlot) -> Result<String, Error> {
+        // Read before the call: a daemon that is replaced during it has lost the slot, whichever
+        // of the two answered.
+        let boot = self.boot.borrow().clone();
         let request = v1::CreateSlotRequest {
-            slot: slot.to_owned(),
-            tenant: tenant.to_owned(),
+            slot: slot.slot.clone(),
+            tenant: slot.tenant.clone(),
         };
-        Ok(self.control().create_slot(request).await?.into_inner())
+        self.control().create_slot(request).await?;
+        Ok(boot)
     }
 
     async fn specialise(

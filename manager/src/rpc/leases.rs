@@ -12,6 +12,7 @@ use tonic::Status;
 use super::Service;
 use super::status::wrong;
 use crate::engine::{Caller, Granted, NoLease, OVERALL, Returned};
+use crate::template::form::{self, Form};
 use crate::template::{self, Resolved, Template, resolve};
 
 /// How long a lease lasts without a sign of life when nothing is said.
@@ -85,7 +86,9 @@ impl Service {
             template.image = Some(ask.image.clone());
         }
         let image = resolve::look_up(&template, &self.store)?;
-        let platform = self.engine.provider().daemon().borrow().platform.clone();
+        let provider = self.engine.provider();
+        form::settle(&mut template, self.defaults, |form| provider.refusal(form))?;
+        let platform = provider.standing().borrow().platform.clone();
         let ground = resolve::Ground {
             tenant: tenant.to_owned(),
             platform,
@@ -96,6 +99,15 @@ impl Service {
             .templates()
             .know(&resolved, &template, &ground)?;
         Ok(resolved)
+    }
+
+    /// The form of a template that leaves it open; None where no slot can be made.
+    pub(super) fn usual_form(&self) -> Option<Form> {
+        let provider = self.engine.provider();
+        form::settle(&mut Template::default(), self.defaults, |form| {
+            provider.refusal(form)
+        })
+        .ok()
     }
 
     pub(super) async fn renew_lease(
@@ -148,17 +160,16 @@ impl Service {
 
     /// A lease as its holder sees it. What is used once only is put back by no strategy.
     fn reply(&self, granted: Granted) -> v1::LeaseReply {
-        let Granted {
-            lease,
-            seat,
-            daemon,
-        } = granted;
+        let Granted { lease, seat } = granted;
         let baseline = lease
             .baseline
             .as_ref()
             .and_then(|b| b.components.get(OVERALL));
         let template = self.engine.templates().get(lease.template.as_str());
-        let once = template.is_some_and(|template| template.single_use);
+        let once = template
+            .as_ref()
+            .is_some_and(|template| template.single_use);
+        let form = template.map_or(Form::ALL[0], |template| template.form);
         v1::LeaseReply {
             lease: lease.id.to_string(),
             slot: lease.slot.to_string(),
@@ -169,10 +180,10 @@ impl Service {
             strategy: if once {
                 "none".to_owned()
             } else {
-                daemon.strategy
+                form.strategy().as_str().to_owned()
             },
-            rights: daemon.rights,
-            layout: "local".to_owned(),
+            rights: form.rights().as_str().to_owned(),
+            layout: form.layout().as_str().to_owned(),
             template: lease.template.to_string(),
             baseline: baseline.cloned().unwrap_or_default(),
             verified: lease.verified.map_or("", Depth::word).to_owned(),

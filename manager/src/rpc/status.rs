@@ -14,11 +14,15 @@ impl From<template::Error> for Status {
             | template::Error::Parse(_)
             | template::Error::Value(_) => Code::InvalidArgument,
             template::Error::NotYet(_) => Code::Unimplemented,
+            template::Error::Form(_) => Code::FailedPrecondition,
         };
-        let kind = if code == Code::NotFound {
-            Kind::Permanent
-        } else {
-            Kind::Usage
+        let kind = match &error {
+            // What is asked for makes sense; this machine does not have it.
+            template::Error::Image(_) | template::Error::Form(_) => Kind::Permanent,
+            template::Error::Read { .. }
+            | template::Error::Parse(_)
+            | template::Error::Value(_)
+            | template::Error::NotYet(_) => Kind::Usage,
         };
         status(kind, code, error.to_string())
     }

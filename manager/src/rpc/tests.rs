@@ -63,7 +63,7 @@ impl World {
             metrics: Arc::default(),
         };
         let engine = engine::start(parts).await.unwrap();
-        let service = Service::new(engine, Arc::new(store), state_dir);
+        let service = Service::new(engine, Arc::new(store), state_dir, Default::default());
 
         let tokens = dir.path().join("tokens");
         std::fs::write(&tokens, format!("{ALPHA} alpha\n{BETA} beta\n")).unwrap();

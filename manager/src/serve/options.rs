@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::Error;
 use crate::paths;
+use crate::template::form::{self, Defaults};
 use crate::template::parse::Span;
 
 /// Options of `serve`. A configuration file has the same names; what the command line gives
@@ -91,6 +92,30 @@ impl Options {
         })
     }
 
+    /// What goes where a template says `auto`.
+    pub(super) fn defaults(&self) -> Result<Defaults, Error> {
+        fn word<T: std::str::FromStr<Err = String> + Default>(
+            option: &str,
+            value: Option<&str>,
+        ) -> Result<T, Error> {
+            value.map_or_else(
+                || Ok(T::default()),
+                |value| {
+                    let wrong = |error| Error::Usage(format!("{option} {error}"));
+                    value.parse().map_err(wrong)
+                },
+            )
+        }
+        let defaults = Defaults {
+            strategy: word("--strategy", self.strategy.as_deref())?,
+            rights: word("--rights", self.rights.as_deref())?,
+        };
+        // Whether the two go together at all; what this machine can do of it is asked later.
+        form::choose(defaults.strategy, defaults.rights, |_| None)
+            .map_err(|error| Error::Usage(error.to_string()))?;
+        Ok(defaults)
+    }
+
     /// Refuses what is wrong and what this version does not have.
     pub(super) fn check(&self) -> Result<(), Error> {
         let local = Choice {
@@ -98,19 +123,8 @@ impl Options {
             here: &["local"],
             later: &["kubernetes"],
         };
-        let strategy = Choice {
-            option: "strategy",
-            here: &["auto", "layered"],
-            later: &["sliced", "in-place", "none"],
-        };
-        let rights = Choice {
-            option: "rights",
-            here: &["auto", "root"],
-            later: &["pod", "user"],
-        };
         local.check(self.provider.as_deref())?;
-        strategy.check(self.strategy.as_deref())?;
-        rights.check(self.rights.as_deref())?;
+        self.defaults()?;
         let absent = [
             ("--namespace", self.namespace.is_some()),
             ("--docker", self.docker.is_some()),

@@ -72,6 +72,15 @@ impl Templates {
             .cloned()
     }
 
+    /// A template of a slot class: all of them say the same of its slots.
+    pub fn of_class(&self, class: &str) -> Option<Arc<Resolved>> {
+        let known = self.known.read().unwrap_or_else(|lock| lock.into_inner());
+        known
+            .values()
+            .find(|resolved| resolved.class == class)
+            .cloned()
+    }
+
     /// Makes a template known. The first time this writes and flushes a file (milliseconds).
     pub fn know(
         &self,

@@ -1,6 +1,6 @@
 //! What a template's values must satisfy, and what of them is not built yet.
 
-use super::{Carry, Error, Network, Ready, Rights, Service, Shrink, Strategy, Template, Upper};
+use super::{Carry, Error, Network, Ready, Service, Shrink, Template, Upper};
 
 /// What a sandbox needs of its memory limit beside a memory upper.
 const BESIDE_UPPER: u64 = 256 << 20;
@@ -13,7 +13,19 @@ pub(super) fn check(template: &Template) -> Result<(), Error> {
     paths(template)?;
     commands(template)?;
     limits(template)?;
+    carried(template)?;
     offered(template)
+}
+
+/// A pod whose root is an image can serve no other.
+fn carried(template: &Template) -> Result<(), Error> {
+    match (template.form().carry(), template.supply.carry) {
+        (Carry::Own, Some(Carry::Any | Carry::Listed)) => wrong(format!(
+            "supply.carry must be own with strategy {}",
+            template.strategy.as_str()
+        )),
+        (Carry::Own | Carry::Any | Carry::Listed, _) => Ok(()),
+    }
 }
 
 fn wrong<T>(sentence: impl Into<String>) -> Result<T, Error> {
@@ -145,16 +157,6 @@ fn limits(template: &Template) -> Result<(), Error> {
 /// ignored would be worse than none.
 fn offered(template: &Template) -> Result<(), Error> {
     let not_yet = |what: &str| Err(Error::NotYet(what.to_owned()));
-    match template.strategy {
-        Strategy::Auto | Strategy::Layered | Strategy::None => {}
-        Strategy::Sliced => return not_yet("strategy: sliced"),
-        Strategy::InPlace => return not_yet("strategy: in-place"),
-    }
-    match template.rights {
-        Rights::Auto | Rights::Root => {}
-        Rights::Pod => return not_yet("rights: pod"),
-        Rights::User => return not_yet("rights: user"),
-    }
     for network in [Some(template.network), template.prepare_network]
         .into_iter()
         .flatten()
@@ -167,9 +169,6 @@ fn offered(template: &Template) -> Result<(), Error> {
     match template.supply.shrink {
         None | Some(Shrink::Off) => {}
         Some(Shrink::Full | Shrink::Requests) => return not_yet("supply.shrink"),
-    }
-    match template.supply.carry {
-        None | Some(Carry::Any | Carry::Own | Carry::Listed) => {}
     }
     let kubernetes = [
         ("runtime_class", template.runtime_class.is_some()),

@@ -15,6 +15,8 @@ struct Class<'a> {
     inodes: u64,
     network: &'static str,
     strategy: &'static str,
+    rights: &'static str,
+    layout: &'static str,
     carry: &'static str,
     /// With `carry: own` a slot serves its one template only.
     template: Option<&'a str>,
@@ -24,7 +26,8 @@ struct Class<'a> {
 /// `default-none-any-3f0c91aa`. It is what `pools` shows and `drain` takes.
 pub(super) fn name(spec: &v1::TemplateSpec, template: &Template) -> String {
     let resources = spec.resources.unwrap_or_default();
-    let carry = template.supply.carry.unwrap_or_default();
+    let form = template.form();
+    let carry = template.supply.carry.unwrap_or(form.carry());
     let class = Class {
         tenant: &spec.tenant,
         cpu_millis: resources.cpu_millis,
@@ -33,7 +36,9 @@ pub(super) fn name(spec: &v1::TemplateSpec, template: &Template) -> String {
         disk_bytes: resources.disk_bytes,
         inodes: resources.inodes,
         network: template.network.as_str(),
-        strategy: key::effective(template.strategy),
+        strategy: key::effective(template),
+        rights: form.rights().as_str(),
+        layout: form.layout().as_str(),
         carry: carry.as_str(),
         template: (carry == Carry::Own).then_some(spec.key.as_str()),
     };

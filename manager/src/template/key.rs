@@ -9,7 +9,7 @@ use super::{Strategy, Template, Verify};
 
 /// The encoding's version; raised when a field is added or changes its meaning, so that an
 /// older key is never taken for a newer one.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// All that enters the key, in a fixed order. Values are those after resolving: a default
 /// written out gives the same key as one left out. Supply settings are no part of it.
@@ -36,6 +36,8 @@ struct Canonical<'a> {
     prepare_network: i32,
     reuse_host_network: bool,
     strategy: &'static str,
+    rights: &'static str,
+    layout: &'static str,
     restore: &'a [String],
     verify: Verify,
 }
@@ -53,6 +55,7 @@ struct CanonicalService<'a> {
 /// The key of a resolved template, as 64 hex digits of blake3. `spec.key` is not read.
 pub(super) fn of(spec: &v1::TemplateSpec, template: &Template, platform: &str) -> String {
     let resources = spec.resources.unwrap_or_default();
+    let form = template.form();
     let canonical = Canonical {
         version: VERSION,
         tenant: &spec.tenant,
@@ -78,7 +81,9 @@ pub(super) fn of(spec: &v1::TemplateSpec, template: &Template, platform: &str) -
         network: spec.network,
         prepare_network: spec.prepare_network,
         reuse_host_network: spec.reuse_host_network,
-        strategy: effective(template.strategy),
+        strategy: effective(template),
+        rights: form.rights().as_str(),
+        layout: form.layout().as_str(),
         restore: &template.restore,
         verify: template.verify,
     };
@@ -89,11 +94,13 @@ pub(super) fn of(spec: &v1::TemplateSpec, template: &Template, platform: &str) -
         .to_string()
 }
 
-/// `auto` is `layered`, the only one that puts back so far; the two share sandboxes.
-pub(super) fn effective(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Auto | Strategy::Layered => Strategy::Layered.as_str(),
-        Strategy::Sliced | Strategy::InPlace | Strategy::None => strategy.as_str(),
+/// The word for how its sandboxes are put back: the form's strategy, or `none`.
+pub(super) fn effective(template: &Template) -> &'static str {
+    match template.strategy {
+        Strategy::None => Strategy::None.as_str(),
+        Strategy::Auto | Strategy::Layered | Strategy::Sliced | Strategy::InPlace => {
+            template.form().strategy().as_str()
+        }
     }
 }
 

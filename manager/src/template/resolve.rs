@@ -4,6 +4,7 @@ use innkeeper_images::Store;
 use innkeeper_proto::v1;
 use serde::{Deserialize, Serialize};
 
+use super::form::Form;
 use super::{
     Error, Network, Service, Strategy, Supply, Template, Upper, Verify, check, class, key,
 };
@@ -18,6 +19,8 @@ pub struct Resolved {
     pub spec: v1::TemplateSpec,
     /// The name of its slot class.
     pub class: String,
+    /// How its slots are made.
+    pub form: Form,
     /// The name that the image was asked for by.
     pub image: String,
     /// Whether a returned sandbox is put back at all (strategy `none`: it is not).
@@ -117,10 +120,14 @@ pub fn bind(template: &Template, ground: &Ground) -> Result<Resolved, Error> {
         prepare_network: network(template.prepare_network.unwrap_or(template.network)).into(),
         reuse_host_network: template.reuse_host_network,
         tenant: ground.tenant.clone(),
+        restore: template.restore.clone(),
+        workdir_copy: template.workdir_copy.as_str().to_owned(),
     };
+    let form = template.form();
     spec.key = key::of(&spec, template, &ground.platform);
     Ok(Resolved {
         class: class::name(&spec, template),
+        form,
         spec,
         image: template
             .image
@@ -131,7 +138,10 @@ pub fn bind(template: &Template, ground: &Ground) -> Result<Resolved, Error> {
             // machine's own yet, so `reuse_host_network` allows nothing more.
             || template.network == Network::Host,
         verify: template.verify,
-        supply: template.supply.clone(),
+        supply: Supply {
+            carry: Some(template.supply.carry.unwrap_or(form.carry())),
+            ..template.supply.clone()
+        },
     })
 }
 

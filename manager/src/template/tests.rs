@@ -157,7 +157,7 @@ fn values_that_make_no_sense_are_refused() {
             "256Mi",
         ),
         ("supply: {reuses: 9}", "reuses"),
-        ("strategy: in-place", "in-place"),
+        ("{strategy: sliced, supply: {carry: any}}", "supply.carry"),
         ("runtime_class: gvisor", "runtime_class"),
         ("supply: {shrink: full}", "shrink"),
     ] {

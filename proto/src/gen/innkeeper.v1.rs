@@ -646,6 +646,12 @@ pub struct TemplateSpec {
     pub reuse_host_network: bool,
     #[prost(string, tag = "15")]
     pub tenant: ::prost::alloc::string::String,
+    /// Paths that an in-place reset restores; none: its own list.
+    #[prost(string, repeated, tag = "16")]
+    pub restore: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// auto, yes or no: whether the working directory is copied into a fresh upper.
+    #[prost(string, tag = "17")]
+    pub workdir_copy: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SpecialiseRequest {

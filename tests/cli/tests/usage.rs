@@ -15,6 +15,9 @@ fn wrong_usage_exits_2() {
         "renew l --ttl 5",
         "cp a b",
         "lease i --ttl 0s",
+        "serve --strategy fast",
+        "serve --rights wheel",
+        "serve --strategy sliced --rights root",
     ] {
         let ran = inn.line(line);
         assert_eq!(ran.code, 2, "{line}: {ran:?}");
@@ -49,10 +52,6 @@ fn what_is_not_there_yet_says_so() {
         "serve --http tcp://127.0.0.1:1",
         "serve --policy f",
         "serve --layout mounted",
-        "serve --strategy sliced",
-        "serve --strategy in-place",
-        "serve --rights pod",
-        "serve --rights user",
     ] {
         let ran = inn.line(line);
         assert_eq!(ran.code, 2, "{line}: {ran:?}");

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tonic::transport::Channel;
 
 use super::launch::{Launched, find_execd, launch};
-use super::{Daemon, Error, ErrorKind, Options, within};
+use super::{Error, ErrorKind, Options, Standing, within};
 
 /// How often the daemon hears of its manager; well below the shortest sensible orphan ttl.
 const PING: Duration = Duration::from_secs(30);
@@ -43,7 +43,9 @@ struct Keeper {
     execd: Result<PathBuf, Error>,
     options: Options,
     control: ExecdClient<Channel>,
-    daemon: watch::Sender<Daemon>,
+    /// The boot id of the daemon that runs; empty where none does.
+    boot: watch::Sender<String>,
+    standing: watch::Sender<Standing>,
     /// The latest end of a lease.
     hold: watch::Receiver<u64>,
 }
@@ -60,21 +62,23 @@ struct Running {
 pub(super) async fn start(
     options: Options,
     control: ExecdClient<Channel>,
+    standing: watch::Sender<Standing>,
     hold: watch::Receiver<u64>,
-) -> Result<(watch::Receiver<Daemon>, mpsc::Sender<Stop>), Error> {
+) -> Result<(watch::Receiver<String>, mpsc::Sender<Stop>), Error> {
     let execd = find_execd(options.execd.as_deref());
     let mut keeper = Keeper {
         execd,
         options,
         control,
-        daemon: watch::Sender::default(),
+        boot: watch::Sender::default(),
+        standing,
         hold,
     };
     let running = keeper.make_run().await?;
-    let daemon = keeper.daemon.subscribe();
+    let boot = keeper.boot.subscribe();
     let (stop, stops) = mpsc::channel(1);
     tokio::spawn(keeper.keep(running, stops));
-    Ok((daemon, stop))
+    Ok((boot, stop))
 }
 
 impl Keeper {
@@ -94,11 +98,10 @@ impl Keeper {
             pidfd,
             ended,
         };
-        self.daemon.send_replace(Daemon {
-            boot_id: running.hello.boot_id.clone(),
-            strategy: running.hello.strategy.clone(),
-            rights: running.hello.rights.clone(),
-            platform: running.hello.platform.clone(),
+        self.boot.send_replace(running.hello.boot_id.clone());
+        self.standing.send_modify(|standing| {
+            standing.boots.insert(running.hello.boot_id.clone());
+            standing.platform.clone_from(&running.hello.platform);
         });
         Ok(running)
     }
@@ -171,9 +174,12 @@ impl Keeper {
             tokio::select! {
                 _ = &mut running.ended => {
                     tracing::error!(pid = running.hello.pid, "execd ended; its sandboxes are lost");
-                    // The boot id is told empty first: whatever was in it is gone now, whether
-                    // or not another can be started.
-                    self.daemon.send_modify(|daemon| daemon.boot_id.clear());
+                    // Told first: whatever was in it is gone now, whether or not another can be
+                    // started.
+                    self.boot.send_replace(String::new());
+                    self.standing.send_modify(|standing| {
+                        standing.boots.remove(&running.hello.boot_id);
+                    });
                     let Some(next) = self.run_again(&mut pause, &mut stops).await else { return };
                     running = next;
                 }
