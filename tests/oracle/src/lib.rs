@@ -5,11 +5,18 @@
 //! themselves, as far as a committed list excuses it; [`compare`] names every other difference.
 //! Nothing here is shared with the crate that resets and verifies: the two must not err alike.
 
+#![deny(unsafe_code)]
+
 mod compare;
+mod files;
 pub mod inside;
+mod mounts;
 mod noise;
+mod processes;
 mod record;
+mod sys;
 mod text;
+mod tree;
 
 pub use compare::{Difference, compare};
 pub use noise::{Noise, Unexcused};

@@ -62,6 +62,12 @@ impl Record {
         }
     }
 
+    /// Sets a field, whether or not it is there.
+    pub(crate) fn set(&mut self, subject: &str, field: &str, value: impl Into<String>) {
+        let fields = self.subjects.entry(subject.to_owned()).or_default();
+        fields.insert(field.to_owned(), value.into());
+    }
+
     /// Subjects by name.
     pub fn subjects(&self) -> &BTreeMap<String, Subject> {
         &self.subjects
