@@ -1,0 +1,81 @@
+//! Verbs that leave something running or existing.
+
+use crate::Kind::{Exhaustion, Ipc, Keyrings, Network, Processes};
+use crate::Shape::{Directory, Fresh, Name, Number, OneOf, Text};
+use crate::Verb;
+use crate::verb::verb;
+
+const KEY: crate::Shape = Number(0, 5000);
+const PORT: crate::Shape = Number(1, 65_535);
+const SIGNAL: crate::Shape = Number(1, 64);
+const RING: crate::Shape = OneOf(&["thread", "process", "session", "user", "user-session"]);
+
+#[rustfmt::skip]
+pub(super) const VERBS: &[Verb] = &[
+    verb("child", Processes, &[]),
+    verb("daemon", Processes, &[]),
+    verb("new-session", Processes, &[]),
+    verb("deaf", Processes, &[]),
+    verb("stopped", Processes, &[]),
+    verb("traced", Processes, &[]),
+    verb("zombies", Processes, &[Number(1, 20)]),
+    verb("threads", Processes, &[Number(1, 20)]),
+    verb("storm", Processes, &[Number(1, 60)]),
+    verb("relay", Processes, &[Number(1, 4)]),
+    verb("vfork-hang", Processes, &[]),
+    verb("rename-self", Processes, &[Name]),
+    verb("spin", Processes, &[]),
+    verb("timer", Processes, &[Number(1, 10)]),
+    verb("interval", Processes, &[Number(1, 1000)]),
+    verb("priority", Processes, &[Number(-20, 19)]),
+    verb("realtime", Processes, &[Number(1, 99)]),
+    verb("affinity", Processes, &[Number(1, 255)]),
+    verb("limit", Processes, &[Number(0, 15), Number(0, 1 << 30)]),
+    verb("limit-init", Processes, &[Number(0, 15), Number(0, 1 << 30)]),
+    verb("reaper", Processes, &[]),
+    verb("other-user", Processes, &[Number(1, 65_535)]),
+    verb("undumpable", Processes, &[]),
+    verb("signal-all", Processes, &[SIGNAL]),
+    verb("signal-init", Processes, &[SIGNAL]),
+    verb("trace-init", Processes, &[]),
+    verb("read-init", Processes, &[]),
+    verb("dump-core", Processes, &[]),
+    verb("sysv-memory", Ipc, &[KEY, Number(1, 1 << 20)]),
+    verb("sysv-memory-attached", Ipc, &[KEY, Number(1, 1 << 20)]),
+    verb("sysv-semaphores", Ipc, &[KEY, Number(1, 100)]),
+    verb("sysv-queue", Ipc, &[KEY, Number(1, 4096)]),
+    verb("posix-memory", Ipc, &[Name, Number(0, 1 << 20)]),
+    verb("posix-queue", Ipc, &[Name, Number(1, 10)]),
+    verb("queue-notify", Ipc, &[Name]),
+    verb("memory-file", Ipc, &[Name, Number(0, 1 << 20)]),
+    verb("full-pipe", Ipc, &[]),
+    verb("tcp-listen", Network, &[PORT]),
+    verb("tcp6-listen", Network, &[PORT]),
+    verb("tcp-pair", Network, &[PORT]),
+    verb("tcp-half-closed", Network, &[PORT]),
+    verb("udp-bind", Network, &[PORT]),
+    verb("unix-listen", Network, &[Fresh]),
+    verb("abstract-listen", Network, &[Name]),
+    verb("unix-passing", Network, &[]),
+    verb("packet-socket", Network, &[]),
+    verb("raw-socket", Network, &[]),
+    verb("netlink-socket", Network, &[Number(0, 22)]),
+    verb("other-family", Network, &[Number(1, 45)]),
+    verb("interface-down", Network, &[Name]),
+    verb("interface-address", Network, &[Number(1, 254)]),
+    verb("multicast", Network, &[Number(1, 254)]),
+    verb("add-key", Keyrings, &[RING, OneOf(&["user", "keyring", "logon", "big_key"]), Name, Text]),
+    verb("join-session", Keyrings, &[Name]),
+    verb("read-ring", Keyrings, &[RING]),
+    verb("clear-ring", Keyrings, &[RING]),
+    verb("request-key", Keyrings, &[Name]),
+    verb("fill-disk", Exhaustion, &[Directory, Number(1, 96)]),
+    verb("fill-inodes", Exhaustion, &[Directory, Number(1, 3000)]),
+    verb("fill-shm", Exhaustion, &[Number(1, 80)]),
+    verb("use-memory", Exhaustion, &[Number(1, 128)]),
+    verb("use-descriptors", Exhaustion, &[Number(1, 2000)]),
+    verb("use-watches", Exhaustion, &[Number(1, 300)]),
+    verb("use-pids", Exhaustion, &[Number(1, 400)]),
+    verb("use-timers", Exhaustion, &[Number(1, 500)]),
+    verb("say-much", Exhaustion, &[Number(1, 1 << 20)]),
+];
