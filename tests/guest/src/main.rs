@@ -3,6 +3,7 @@
 
 mod act;
 mod observe;
+mod visit;
 
 use std::process::ExitCode;
 
@@ -11,9 +12,10 @@ fn main() -> ExitCode {
     match arguments.first().and_then(|word| word.to_str()) {
         Some("observe") => observe::run(&arguments[1..]),
         Some("act") => act::run(&arguments[1..]),
+        Some("visit") => visit::run(&arguments[1..]),
         _ => {
             eprintln!(
-                "say what to do: innkeeper-guest observe [--light], or innkeeper-guest act SCRIPT"
+                "say what to do: innkeeper-guest observe [--light], act SCRIPT, or visit [--light] PROGRAM NANOSECONDS"
             );
             ExitCode::from(2)
         }
