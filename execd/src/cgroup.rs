@@ -91,6 +91,16 @@ impl Hierarchy {
         )
     }
 
+    /// Kills and removes the group of one name, and the parents when it was the last.
+    pub fn forget(&self, name: &str) {
+        let _ = fs::write(self.unified.join(name).join("cgroup.kill"), "1");
+        for directory in std::iter::once(&self.unified).chain(self.v1.iter().map(|(_, d)| d)) {
+            remove_tree(&directory.join(name));
+            let _ = fs::remove_dir(directory);
+            let _ = directory.parent().map(fs::remove_dir);
+        }
+    }
+
     /// Moves this process into a group of its own beside the sandboxes': whoever ends the
     /// manager by its group, as a service manager does, does not end the sandboxes.
     ///

@@ -14,6 +14,7 @@ mod exec;
 mod floor;
 mod inside;
 mod live;
+mod local_pod;
 mod orphan;
 mod rpc;
 mod sandbox;
@@ -33,6 +34,12 @@ const HELP: &str = "\
 execd: the sandbox daemon of innkeeper, started by it
 
 usage: execd --state DIR              serve sandboxes; the socket is DIR/execd/execd.sock
+       execd pod --state DIR --name SLOT --layout mounted|sliced|plain --rights pod|user
+                 [--tenant T] [--layers ID,ID..] [--network none|host] [--cpu-millis N]
+                 [--memory BYTES] [--pids N] [--orphan-ttl-ms N]
+                                      make a local pod and stay until it has ended
+       execd pod --state DIR --rights pod|user --sweep
+                                      remove what dead pods have left
        execd floor clone|spawn|walk DIR|socket BYTES [--n N]
                                       time what the kernel alone needs, as JSON
        execd --version
@@ -80,6 +87,9 @@ fn run() -> anyhow::Result<()> {
             Arg::Long("help") | Arg::Short('h') => {
                 print!("{HELP}");
                 return Ok(());
+            }
+            Arg::Value(word) if word == "pod" => {
+                return Ok(local_pod::run(parser.raw_args()?)?);
             }
             Arg::Value(word) if word == "floor" => {
                 let mut words = Vec::new();

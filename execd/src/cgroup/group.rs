@@ -117,6 +117,18 @@ impl Group {
         ))
     }
 
+    /// Moves a process with all its threads into it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn admit(&self, pid: i32) -> io::Result<()> {
+        let directories = std::iter::once(&self.unified).chain(self.v1.iter().map(|(_, d)| d));
+        for directory in directories {
+            fs::write(directory.join("cgroup.procs"), pid.to_string())?;
+        }
+        Ok(())
+    }
+
     /// Kills every process in it.
     ///
     /// # Errors

@@ -1,0 +1,146 @@
+//! Making a pod and waiting for its end, in a process that has one thread.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::home::{self, Home};
+use super::options::{Options, Pod, Rights};
+use super::program::Program;
+use super::root::{self, Root};
+use super::{PodError, ids};
+use crate::cgroup::Group;
+use crate::sys::process::{self, Fork};
+use crate::sys::{caps, channel};
+
+/// Makes the pod and waits until it has ended and nothing of it is left.
+///
+/// # Errors
+/// [`PodError`]. At once done where a pod of this name is there already.
+pub fn run(options: &Options, pod: &Pod) -> Result<(), PodError> {
+    let Some(home) = Home::take(options, &pod.name)? else {
+        return Ok(());
+    };
+    let made = make(options, pod, &home).and_then(|init| {
+        drop(init.pidfd);
+        process::wait(init.pid).map_err(PodError::at("waiting for pid 1"))
+    });
+    let removed = home.remove(options, &pod.name);
+    made.and(removed)
+}
+
+struct Init {
+    pid: i32,
+    pidfd: OwnedFd,
+}
+
+fn make(options: &Options, pod: &Pod, home: &Home) -> Result<Init, PodError> {
+    let program = Program::own(pod.layout)?;
+    let root = Root::plan(options, pod, home, program)?;
+    let group = group(options, pod)?;
+    let (ours, theirs) = channel::pair().map_err(PodError::at("making a channel"))?;
+    let network = if pod.host_network {
+        0
+    } else {
+        process::NEW_NET
+    };
+    let users = match options.rights {
+        Rights::Pod => 0,
+        Rights::User => process::NEW_USER,
+    };
+    let flags = process::NEW_PID
+        | process::NEW_MOUNT
+        | process::NEW_IPC
+        | process::NEW_UTS
+        | network
+        | users;
+    // SAFETY: this program has one thread here.
+    #[allow(unsafe_code)]
+    let fork = unsafe { process::fork(flags, None) };
+    match fork.map_err(PodError::at("making namespaces"))? {
+        Fork::Child => {
+            drop(ours);
+            let Err(error) = become_pod(pod, &root, theirs.as_fd());
+            eprintln!("execd: {:#}", anyhow::Error::new(error));
+            process::exit(1)
+        }
+        Fork::Parent { pid, pidfd } => {
+            let released = admit(options, home, group.as_ref(), pid).and_then(|()| {
+                drop(theirs);
+                ids::release(ours.as_fd())
+            });
+            if released.is_err() {
+                let _ = process::signal(pidfd.as_fd(), libc::SIGKILL);
+                let _ = process::wait(pid);
+            }
+            released.map(|()| Init { pid, pidfd })
+        }
+    }
+}
+
+/// The pod's control group, with its limits. An ordinary user has none to give.
+fn group(options: &Options, pod: &Pod) -> Result<Option<Group>, PodError> {
+    match options.rights {
+        Rights::User => Ok(None),
+        Rights::Pod => {
+            let make = || {
+                let group = home::groups(&options.state)?.create(&pod.name)?;
+                group.limit(pod.limits)?;
+                Ok(group)
+            };
+            let made: io::Result<Group> = make();
+            made.map(Some)
+                .map_err(PodError::at("making its control group"))
+        }
+    }
+}
+
+/// What pid 1 cannot do for itself: ids, control group and record.
+fn admit(options: &Options, home: &Home, group: Option<&Group>, pid: i32) -> Result<(), PodError> {
+    if options.rights == Rights::User {
+        ids::map(pid)?;
+    }
+    if let Some(group) = group {
+        group
+            .admit(pid)
+            .map_err(PodError::at("putting it into its control group"))?;
+    }
+    home.record(pid)
+}
+
+/// In the pod's pid 1: from the launcher's rights and view to a default pod's.
+fn become_pod(
+    pod: &Pod,
+    root: &Root,
+    channel: BorrowedFd<'_>,
+) -> Result<std::convert::Infallible, PodError> {
+    ids::await_map(channel).map_err(PodError::at("waiting for its ids"))?;
+    process::become_ids(0, 0, &[]).map_err(PodError::at("becoming root"))?;
+    // Before the control group namespace its own group would be out of sight.
+    process::unshare(process::NEW_CGROUP).map_err(PodError::at("making a cgroup namespace"))?;
+    process::set_hostname(&pod.name).map_err(PodError::at("naming the host"))?;
+    if !pod.host_network {
+        process::loopback_up().map_err(PodError::at("setting loopback up"))?;
+    }
+    root.enter()?;
+    let null = File::open("/dev/null").map_err(PodError::at("opening /dev/null"))?;
+    process::move_to(null.as_fd(), 0).map_err(PodError::at("closing standard input"))?;
+    drop(null);
+    process::close_from(3).map_err(PodError::at("closing descriptors"))?;
+    process::default_signals();
+    // A default pod may change its ids and then has what its capabilities say.
+    caps::bound(caps::DOCKER).map_err(PodError::at("bounding capabilities"))?;
+    caps::set(caps::DOCKER).map_err(PodError::at("setting capabilities"))?;
+    let places = root::places(pod.layout);
+    let words = places.words(pod).map_err(PodError::at("its words"))?;
+    let variables = places
+        .variables(pod)
+        .map_err(PodError::at("its variables"))?;
+    let error = process::exec(&words[0], &words, &variables);
+    Err(PodError::at("starting execd in it")(error))
+}
+
+/// A file with a fixed text, as runtimes write them.
+pub(super) fn write(path: &std::path::Path, text: &str) -> Result<(), PodError> {
+    fs::write(path, text).map_err(PodError::at(format!("writing {}", path.display())))
+}
