@@ -16,11 +16,13 @@ use innkeeper_pool::{
     RequestKey, SlotRow,
 };
 use innkeeper_proto::v1;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::events::Events;
 use crate::metrics::Metrics;
 use crate::provider::Provider;
+use crate::records::{Record, Recorder};
 use crate::state::StateDir;
 use crate::state::journal::Seat;
 use crate::state::templates::Templates;
@@ -29,6 +31,7 @@ mod actions;
 mod answers;
 mod books;
 mod clock;
+mod recording;
 mod restore;
 mod stopping;
 mod table;
@@ -87,6 +90,8 @@ pub struct Returned {
     pub reset: Option<v1::ResetReply>,
     /// What became of the sandbox; None while the reset runs.
     pub outcome: Option<Outcome>,
+    /// The signed record, for those who waited for the outcome.
+    pub record: Option<Record>,
 }
 
 /// Why a call on a lease is not possible.
@@ -131,6 +136,7 @@ pub struct Handle {
     templates: Arc<Templates>,
     provider: Arc<dyn Provider>,
     events: Events,
+    recorder: Recorder,
     waiters: Arc<AtomicU64>,
 }
 
@@ -218,6 +224,22 @@ impl Handle {
             wait,
             reply,
         });
+        answer.await.ok().flatten()
+    }
+
+    /// Takes what a lease's holder states about the work, for the lease's record. What is stated
+    /// first stands; nothing is taken once the lease is over.
+    pub fn state(&self, lease: &str, stated: Map<String, Value>) {
+        let lease = LeaseId(lease.to_owned());
+        self.send(Input::State { lease, stated });
+    }
+
+    /// The signed record of a lease that is over; None where there is none, or none any more.
+    pub async fn record(&self, lease: &str) -> Option<Record> {
+        let (reply, answer) = oneshot::channel();
+        // A caller that has gone needs no answer.
+        self.recorder
+            .read(lease.to_owned(), |record| drop(reply.send(record)));
         answer.await.ok().flatten()
     }
 

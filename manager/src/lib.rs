@@ -14,6 +14,7 @@ pub mod events;
 pub mod metrics;
 pub mod paths;
 pub mod provider;
+pub mod records;
 pub mod rpc;
 pub mod serve;
 pub mod state;

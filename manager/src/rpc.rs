@@ -19,6 +19,7 @@ pub mod auth;
 mod calls;
 mod leases;
 mod listings;
+mod stated;
 mod status;
 mod streams;
 
@@ -229,6 +230,16 @@ impl Manager for Service {
     ) -> Result<Response<v1::JsonReply>, Status> {
         let tenant = tenant(&request)?;
         self.drain_pool(&tenant, &request.into_inner().pool)
+            .await
+            .map(Response::new)
+    }
+
+    async fn record(
+        &self,
+        request: Request<v1::RecordRequest>,
+    ) -> Result<Response<v1::JsonReply>, Status> {
+        let tenant = tenant(&request)?;
+        self.read_record(&tenant, &request.into_inner().lease)
             .await
             .map(Response::new)
     }

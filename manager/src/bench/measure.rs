@@ -252,6 +252,7 @@ impl Meter {
             discard,
             wait: true,
             verify: verify.to_owned(),
+            ..ReturnRequest::default()
         };
         let reply = self.client.r#return(request).await?.into_inner();
         if !discard && reply.outcome != "clean" {

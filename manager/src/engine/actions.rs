@@ -305,13 +305,6 @@ impl Task {
         }
     }
 
-    /// Answers those who wait for the outcome of a return.
-    fn settled(&mut self, lease: &LeaseId) {
-        for reply in self.returning.remove(lease).unwrap_or_default() {
-            let _ = reply.send(self.returned(lease));
-        }
-    }
-
     pub(super) fn returned(&self, lease: &LeaseId) -> Option<Returned> {
         let record = self.pool.lease(lease)?.clone();
         let outcome = record
@@ -322,6 +315,7 @@ impl Task {
             reset: self.resets.get(lease).cloned(),
             outcome,
             lease: record,
+            record: None,
         })
     }
 

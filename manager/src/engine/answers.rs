@@ -71,6 +71,7 @@ impl Task {
             Some(Returned { outcome: None, .. }) if wait => {
                 self.returning.entry(lease).or_default().push(reply);
             }
+            Some(returned) if wait => self.answer_with_record(returned.clone(), reply),
             Some(_) | None => drop(reply.send(answer)),
         }
     }

@@ -105,6 +105,7 @@ impl Task {
                 }
                 Record::LeaseGone { lease } => {
                     self.resets.remove(lease);
+                    self.stated.remove(lease);
                     self.holders.remove(lease);
                     self.leases.forget(lease);
                 }

@@ -14,6 +14,7 @@ use super::task::Task;
 use super::{Handle, Parts};
 use crate::events::EventLog;
 use crate::provider;
+use crate::records::{self, Recorder};
 use crate::state;
 use crate::state::journal::{Journal, Seat, SeatRecord, load};
 use crate::state::templates::Templates;
@@ -27,6 +28,9 @@ pub enum Error {
     /// The provider.
     #[error(transparent)]
     Provider(#[from] provider::Error),
+    /// Records.
+    #[error(transparent)]
+    Records(#[from] records::Error),
     /// The system gave no random number.
     #[error("no random numbers from the system: {0}")]
     Random(std::io::Error),
@@ -54,6 +58,8 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
     let seats = seats_of(loaded.seats);
     let templates = Arc::new(Templates::open(&state.templates_path())?);
     let log = EventLog::open(&state.events_path())?;
+    let ids = pool.leases().map(|lease| lease.id.to_string());
+    let (recorder, recorded) = Recorder::start(state.path(), ids)?;
     let slots = provider.list().await?;
 
     let leases = Arc::new(Leases::default());
@@ -89,6 +95,8 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         waiting: HashMap::new(),
         returning: HashMap::new(),
         resets: HashMap::new(),
+        stated: HashMap::new(),
+        recorder: recorder.clone(),
         holders: HashMap::new(),
         embedded,
         held_until: 0,
@@ -101,6 +109,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
     };
     let events = task.log.events();
     task.own(&task.pool.records());
+    task.record_rest(&recorded);
     task.adopt(&slots, orphans);
     tokio::spawn(task.run());
     let waiters = Arc::new(AtomicU64::new(0));
@@ -110,6 +119,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         templates,
         provider,
         events,
+        recorder,
         waiters,
     })
 }

@@ -9,6 +9,7 @@ use innkeeper_pool::{
     SlotRow, Step,
 };
 use innkeeper_proto::v1;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -18,6 +19,7 @@ use super::{Caller, Granted, Refused, Returned};
 use crate::events::EventLog;
 use crate::metrics::Metrics;
 use crate::provider::{self, Provider, Standing};
+use crate::records::Recorder;
 use crate::state::StateDir;
 use crate::state::journal::{Journal, Seat};
 use crate::state::templates::Templates;
@@ -46,6 +48,10 @@ pub(super) enum Input {
         verify: Depth,
         wait: bool,
         reply: oneshot::Sender<Option<Returned>>,
+    },
+    State {
+        lease: LeaseId,
+        stated: Map<String, Value>,
     },
     Heartbeat(LeaseId),
     Slots {
@@ -141,6 +147,9 @@ pub(super) struct Task {
     pub(super) returning: HashMap<LeaseId, Vec<oneshot::Sender<Option<Returned>>>>,
     /// What resets said, for as long as their leases are remembered.
     pub(super) resets: HashMap<LeaseId, v1::ResetReply>,
+    /// What holders stated about their work, until the records are made.
+    pub(super) stated: HashMap<LeaseId, Map<String, Value>>,
+    pub(super) recorder: Recorder,
     /// Leases granted in this life, by the process that holds them where it is known.
     pub(super) holders: HashMap<LeaseId, Option<i32>>,
     /// Lives inside a command.
@@ -228,6 +237,7 @@ impl Task {
             } => {
                 self.give_back(lease, discard, verify, wait, reply);
             }
+            Input::State { lease, stated } => self.state(lease, stated),
             Input::Heartbeat(lease) => self.feed(Event::Heartbeat(lease)),
             Input::Slots { tenant, reply } => {
                 let _ = reply.send(self.slot_rows(tenant.as_deref()));

@@ -10,6 +10,7 @@ use crate::template::Template;
 use crate::template::resolve::{Ground, ImageFacts, bind};
 
 mod lives;
+mod records;
 
 /// A manager on a state directory that outlives it, over a provider that outlives it too.
 struct World {

@@ -9,8 +9,8 @@ use innkeeper_pool::{
 use innkeeper_proto::v1;
 use tonic::Status;
 
-use super::Service;
 use super::status::wrong;
+use super::{Service, stated};
 use crate::engine::{Caller, Granted, NoLease, OVERALL, Returned};
 use crate::template::form::{self, Form};
 use crate::template::{self, Resolved, Template, resolve};
@@ -144,6 +144,10 @@ impl Service {
             Ok(_) | Err(NoLease::Ended { .. }) => {}
             Err(error @ NoLease::Unknown(_)) => return Err(error.into()),
         }
+        if !ask.stated_json.is_empty() {
+            self.engine
+                .state(&ask.lease, stated::read(&ask.stated_json)?);
+        }
         let returned = self
             .engine
             .give_back(&ask.lease, ask.discard, verify, ask.wait)
@@ -273,6 +277,7 @@ fn return_reply(returned: Returned) -> v1::ReturnReply {
         lease,
         reset,
         outcome,
+        record,
     } = returned;
     let (word, retired) = match outcome {
         None => ("resetting", String::new()),
@@ -300,5 +305,6 @@ fn return_reply(returned: Returned) -> v1::ReturnReply {
         differs: reset.differs,
         retired,
         ms: reset.ms,
+        record_json: record.as_deref().unwrap_or_default().to_owned(),
     }
 }

@@ -47,6 +47,32 @@ impl Service {
         })
     }
 
+    /// A record of a lease of this tenant; the same words whether it is another's or nobody's.
+    pub(super) async fn read_record(
+        &self,
+        tenant: &str,
+        lease: &str,
+    ) -> Result<v1::JsonReply, Status> {
+        let record = self.engine.record(lease).await;
+        let own = record.filter(|record| {
+            let parsed = serde_json::from_str::<serde_json::Value>(record);
+            parsed.is_ok_and(|parsed| parsed["tenant"] == tenant)
+        });
+        match own {
+            Some(record) => Ok(v1::JsonReply {
+                json: record.to_string(),
+            }),
+            None => {
+                let sentence = format!(
+                    "there is no record of a lease {lease}: one is made once a lease is over and \
+                     its sandbox reset or destroyed, and the newest {} are kept",
+                    crate::records::KEPT
+                );
+                Err(status(Kind::Permanent, Code::NotFound, sentence))
+            }
+        }
+    }
+
     pub(super) async fn drain_pool(
         &self,
         tenant: &str,

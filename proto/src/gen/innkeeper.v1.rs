@@ -2481,6 +2481,14 @@ pub struct ReturnRequest {
     /// swap, walk, full or empty: at least this depth.
     #[prost(string, tag = "4")]
     pub verify: ::prost::alloc::string::String,
+    /// What the holder states about the work, for the record: a JSON object without fractions.
+    #[prost(string, tag = "5")]
+    pub stated_json: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecordRequest {
+    #[prost(string, tag = "1")]
+    pub lease: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReturnReply {
@@ -2502,6 +2510,9 @@ pub struct ReturnReply {
     pub retired: ::prost::alloc::string::String,
     #[prost(double, tag = "9")]
     pub ms: f64,
+    /// The signed record, with `wait`; empty where it could not be made.
+    #[prost(string, tag = "10")]
+    pub record_json: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainRequest {
@@ -3018,6 +3029,28 @@ pub mod manager_client {
                 .insert(GrpcMethod::new("innkeeper.v1.Manager", "Drain"));
             self.inner.unary(req, path, codec).await
         }
+        /// The signed record of a lease that is over.
+        pub async fn record(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RecordRequest>,
+        ) -> std::result::Result<tonic::Response<super::JsonReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/innkeeper.v1.Manager/Record",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("innkeeper.v1.Manager", "Record"));
+            self.inner.unary(req, path, codec).await
+        }
         pub async fn events(
             &mut self,
             request: impl tonic::IntoRequest<super::EventsRequest>,
@@ -3159,6 +3192,11 @@ pub mod manager_server {
         async fn drain(
             &self,
             request: tonic::Request<super::DrainRequest>,
+        ) -> std::result::Result<tonic::Response<super::JsonReply>, tonic::Status>;
+        /// The signed record of a lease that is over.
+        async fn record(
+            &self,
+            request: tonic::Request<super::RecordRequest>,
         ) -> std::result::Result<tonic::Response<super::JsonReply>, tonic::Status>;
         /// Server streaming response type for the Events method.
         type EventsStream: tonic::codegen::tokio_stream::Stream<
@@ -4067,6 +4105,49 @@ pub mod manager_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DrainSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/innkeeper.v1.Manager/Record" => {
+                    #[allow(non_camel_case_types)]
+                    struct RecordSvc<T: Manager>(pub Arc<T>);
+                    impl<T: Manager> tonic::server::UnaryService<super::RecordRequest>
+                    for RecordSvc<T> {
+                        type Response = super::JsonReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RecordRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Manager>::record(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RecordSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -1,0 +1,92 @@
+//! Records of leases that are over, and their way to those who wait for them.
+
+use std::collections::HashSet;
+
+use innkeeper_pool::LeaseId;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use super::Returned;
+use super::task::Task;
+use crate::records::Record;
+use crate::records::facts::{self, Beside};
+
+impl Task {
+    /// Keeps what a live lease's holder states, the first time.
+    pub(super) fn state(&mut self, lease: LeaseId, stated: Map<String, Value>) {
+        if self.pool.lease(&lease).is_some_and(|lease| lease.live()) {
+            self.stated.entry(lease).or_insert(stated);
+        }
+    }
+
+    /// Has the record made, and then answers those who wait for the outcome of the return: who
+    /// knows the outcome can have the record.
+    pub(super) fn settled(&mut self, lease: &LeaseId) {
+        let replies = self.returning.remove(lease).unwrap_or_default();
+        let returned = self.returned(lease);
+        let answer = move |record: Option<Record>| {
+            for reply in replies {
+                let returned = returned.clone();
+                let _ = reply.send(returned.map(|returned| Returned {
+                    record: record.clone(),
+                    ..returned
+                }));
+            }
+        };
+        match self.facts(lease) {
+            Some(facts) => self.recorder.keep(lease.to_string(), facts, answer),
+            None => answer(None),
+        }
+    }
+
+    /// Answers a return whose outcome is known, once its record is made.
+    pub(super) fn answer_with_record(
+        &self,
+        returned: Returned,
+        reply: oneshot::Sender<Option<Returned>>,
+    ) {
+        let lease = returned.lease.id.to_string();
+        self.recorder.read(lease, |record| {
+            let _ = reply.send(Some(Returned { record, ..returned }));
+        });
+    }
+
+    /// Makes the records that an earlier manager had no time for. What only it knew is left out.
+    pub(super) fn record_rest(&mut self, recorded: &HashSet<String>) {
+        let leases = self.pool.leases().map(|lease| lease.id.clone());
+        let rest: Vec<_> = leases
+            .filter(|id| !recorded.contains(id.as_str()))
+            .collect();
+        for lease in rest {
+            if let Some(facts) = self.facts(&lease) {
+                self.recorder.keep(lease.to_string(), facts, drop);
+            }
+        }
+    }
+
+    /// What is known of a lease that is over; None while its reset runs.
+    fn facts(&mut self, id: &LeaseId) -> Option<Map<String, Value>> {
+        let lease = self.pool.lease(id)?;
+        lease.ended.as_ref()?.outcome.as_ref()?;
+        let seat = self.seats.get(&lease.slot);
+        let boot_id = seat.map(|seat| seat.boot_id.clone()).unwrap_or_default();
+        // A daemon that was started anew since is not the one that held the sandbox.
+        let standing = self.standing.borrow();
+        let holds = standing.boots.contains(&boot_id);
+        let platform = holds.then(|| standing.platform.clone());
+        drop(standing);
+        let template = self.templates.get(lease.template.as_str());
+        let beside = Beside {
+            form: template.as_ref().map(|template| template.form),
+            platform,
+            boot_id,
+            disk_limit: seat.map(|seat| seat.disk_limit.clone()).unwrap_or_default(),
+            provider: self.provider.name(),
+            single_use: template.is_some_and(|template| template.single_use),
+            reset: self.resets.get(id).cloned(),
+            leaks: None,
+            stated: self.stated.remove(id).unwrap_or_default(),
+        };
+        facts::of(lease, beside)
+    }
+}
