@@ -12,12 +12,14 @@ pub(crate) mod image;
 pub(crate) mod lease;
 pub(crate) mod output;
 pub(crate) mod pools;
+pub(crate) mod record;
 pub(crate) mod returning;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod table;
 pub(crate) mod template;
 pub(crate) mod values;
+pub(crate) mod verify;
 
 use std::path::PathBuf;
 
@@ -90,9 +92,10 @@ enum Command {
     /// Save, restore and move states of a sandbox (not there yet)
     #[command(after_help = "Example:\n  innkeeper snapshot create LEASE before-tests")]
     Snapshot(absent::Anything),
-    /// Check an attestation offline (not there yet)
-    #[command(after_help = "Example:\n  innkeeper verify attestation.json --key attest.pub")]
-    Verify(absent::Anything),
+    /// Print the signed record of a lease that is over
+    Record(record::Record),
+    /// Check a signed record offline
+    Verify(verify::Verify),
     /// Search for false cleans with random rollouts (not there yet)
     #[command(after_help = "Example:\n  innkeeper fuzz --image demo --seed 1 --iterations 100")]
     Fuzz(absent::Anything),
@@ -168,10 +171,11 @@ async fn dispatch(cli: Cli) -> Result<i32, Failure> {
         Command::Pools(command) => command.run(global).await,
         Command::Drain(command) => command.run(global).await,
         Command::Events(command) => command.run(global).await,
+        Command::Record(command) => command.run(global).await,
+        Command::Verify(command) => command.run(global),
         Command::Grade(command) => command.run(global).await,
         Command::Bench(command) => command.run(global).await,
         Command::Snapshot(_) => Err(Failure::absent("`innkeeper snapshot`")),
-        Command::Verify(_) => Err(Failure::absent("`innkeeper verify`")),
         Command::Fuzz(_) => Err(Failure::absent("`innkeeper fuzz`")),
         Command::Replay(_) => Err(Failure::absent("`innkeeper replay`")),
         Command::Size(_) => Err(Failure::absent("`innkeeper size`")),
@@ -231,6 +235,7 @@ mod tests {
             "snapshot create l n",
             "snapshot diff a b --text",
             "verify record --key f",
+            "record l",
             "fuzz --image i --seed 1",
             "replay t --policy f --seeds 3 --out d",
             "size t --out d",

@@ -91,7 +91,6 @@ impl Grade {
                 run_id: self.run_id.clone(),
                 timeout: self.timeout,
                 pristine: self.pristine_runner,
-                manager: sandbox::describe(&mut session.manager()).await,
                 interrupted: interrupted.clone(),
                 bar,
             });

@@ -58,6 +58,7 @@ impl Return {
             discard: self.discard,
             wait: self.wait,
             verify: self.verify.map_or("", Depth::name).to_owned(),
+            ..ReturnRequest::default()
         };
         let reply = client.r#return(request).await?.into_inner();
         if global.json {
@@ -69,7 +70,7 @@ impl Return {
     }
 }
 
-/// The outcome as the contract's JSON. `record` stays null until records are signed.
+/// The outcome as the contract's JSON.
 pub(crate) fn document(reply: &ReturnReply) -> Value {
     json!({
         "outcome": reply.outcome,
@@ -80,8 +81,13 @@ pub(crate) fn document(reply: &ReturnReply) -> Value {
         "components": components(&reply.components),
         "differs": reply.differs.iter().map(difference).collect::<Vec<_>>(),
         "retired": optional(&reply.retired),
-        "record": Value::Null,
+        "record": record(reply),
     })
+}
+
+/// The signed record; null without `--wait`.
+pub(crate) fn record(reply: &ReturnReply) -> Value {
+    serde_json::from_str(&reply.record_json).unwrap_or_default()
 }
 
 /// Components by name.

@@ -1,29 +1,27 @@
-//! `attestation.json`: what a grading stood on. Not signed yet, and it says so.
+//! `attestation.json`: the manager's signed record of the sandbox, with what the grader states.
+//!
+//! The grader states the verdict as it returns the lease; the manager adds what the sandbox was
+//! and what became of it, and signs both together. What could not be signed says why.
 
 use innkeeper_grading::{InstanceReport, RunDir, Verdict};
-use innkeeper_proto::v1::{LeaseReply, ReturnReply};
-use serde_json::{Value, json};
+use innkeeper_records::{FORMAT, VERSION, canonical};
+use serde_json::{Map, Value, json};
 
 use super::account;
 use super::outcome::{Broken, Trace};
 use super::plan::Job;
 use super::worker::Shared;
-use crate::cli::output::{optional, seconds};
-use crate::cli::returning;
 
 /// Its name, beside the report.
 pub(super) const FILE: &str = "attestation.json";
 
-/// Version of this document.
-const VERSION: u32 = 1;
-
-/// The record of one grading.
-pub(super) fn make(
+/// What the grader states of one grading: fields of the record.
+pub(super) fn stated(
     job: &Job,
     shared: &Shared,
     judged: &Result<InstanceReport, Broken>,
     trace: &Trace,
-) -> Value {
+) -> Map<String, Value> {
     let (verdict, cause) = match judged {
         Ok(report) => match report.verdict() {
             Verdict::Resolved => ("resolved", Value::Null),
@@ -33,42 +31,67 @@ pub(super) fn make(
         Err(why) => ("infra-error", why.word().into()),
     };
     let patch = job.prediction.model_patch.as_deref().unwrap_or_default();
-    json!({
-        "format": "innkeeper-attestation",
-        "version": VERSION,
-        "signature": null,
-        "made_at": account::now(),
+    let stated = json!({
         "run_id": shared.run_id,
         "instance_id": job.row.instance_id,
         "model_name_or_path": job.prediction.model_name_or_path,
+        "image_name": job.image,
         "verdict": verdict,
         "cause": cause,
-        "image": {
-            "name": job.image,
-            "digest": optional(trace.lease.as_ref().map_or("", |lease| lease.image_digest.as_str())),
-        },
-        "lease": trace.lease.as_ref().map(lease),
-        "return": match &trace.returned {
-            Some(Ok(reply)) => returned(reply),
-            Some(Err(why)) => json!({ "outcome": null, "error": why }),
-            None => Value::Null,
-        },
         "patch": {
-            "blake3": blake3::hash(patch.as_bytes()).to_string(),
+            "blake3": hash(patch.as_bytes()),
             "bytes": patch.len(),
             "flags": trace.flags,
             "pristine_runner": shared.pristine,
         },
-        "eval_script_blake3": job.row.eval_script.as_deref().map(|s| blake3::hash(s.as_bytes()).to_string()),
-        "test_output_blake3": trace.output.as_deref().map(|o| blake3::hash(o.as_bytes()).to_string()),
-        "timeout_s": shared.timeout.as_secs_f64(),
+        "eval_script_blake3": job.row.eval_script.as_deref().map(|script| hash(script.as_bytes())),
+        "test_output_blake3": trace.output.as_deref().map(|output| hash(output.as_bytes())),
+        "tests_status_blake3": judged.as_ref().ok().and_then(tests_status),
+        "timeout_ms": u64::try_from(shared.timeout.as_millis()).unwrap_or(u64::MAX >> 11),
         "times": trace.times(),
-        "versions": {
-            "innkeeper": env!("CARGO_PKG_VERSION"),
-            "manager": optional(&shared.manager.version),
-            "provider": optional(&shared.manager.provider),
-        },
-    })
+    });
+    match stated {
+        Value::Object(stated) => stated,
+        other => Map::from_iter([("stated".to_owned(), other)]),
+    }
+}
+
+/// The hash of the report's `tests_status` in canonical JSON; null where the log shows no tests.
+fn tests_status(report: &InstanceReport) -> Option<String> {
+    let status = serde_json::to_value(report.tests_status.as_ref()?).ok()?;
+    let text = canonical::text(&status).ok()?;
+    Some(hash(text.as_bytes()))
+}
+
+fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_string()
+}
+
+/// The document of one grading: the manager's record where it signed what was stated, else what
+/// is known, unsigned, with the reason.
+pub(super) fn document(stated: Map<String, Value>, trace: &Trace) -> Value {
+    let why = match &trace.returned {
+        None => "no sandbox was leased".to_owned(),
+        Some(Err(why)) => format!("the lease was not returned ({why})"),
+        Some(Ok(reply)) => {
+            let record = serde_json::from_str::<Value>(&reply.record_json).unwrap_or_default();
+            let signed = stated
+                .keys()
+                .all(|field| record.get(field) == stated.get(field));
+            if record.is_object() && signed {
+                return record;
+            }
+            "the manager signed no record of this grading: its log says why, or it was started anew in between".to_owned()
+        }
+    };
+    let mut document = stated;
+    document.insert("format".to_owned(), FORMAT.into());
+    document.insert("version".to_owned(), VERSION.into());
+    document.insert("kind".to_owned(), "grading".into());
+    document.insert("made_at".to_owned(), account::now().into());
+    document.insert("signature".to_owned(), Value::Null);
+    document.insert("unsigned".to_owned(), why.into());
+    document.into()
 }
 
 /// The record of an earlier run; null where there is none to read.
@@ -77,32 +100,4 @@ pub(super) fn read(reports: &RunDir, model: &str, id: &str) -> Value {
     let text = path.ok().and_then(|path| std::fs::read(path).ok());
     text.and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or(Value::Null)
-}
-
-fn lease(lease: &LeaseReply) -> Value {
-    json!({
-        "lease": lease.lease,
-        "slot": lease.slot,
-        "generation": lease.generation,
-        "sandbox": format!("{}.{}", lease.slot, lease.generation),
-        "supply": lease.supply,
-        "specialised": lease.specialised,
-        "uses": lease.uses,
-        "strategy": lease.strategy,
-        "rights": lease.rights,
-        "template": lease.template,
-        "baseline": lease.baseline,
-        "verified": optional(&lease.verified),
-        "boot_id": lease.boot_id,
-        "disk_limit": optional(&lease.disk_limit),
-        "deadline": seconds(lease.deadline_ms),
-    })
-}
-
-fn returned(reply: &ReturnReply) -> Value {
-    let mut document = returning::document(reply);
-    if let Some(object) = document.as_object_mut() {
-        object.remove("record");
-    }
-    document
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use innkeeper_grading::{Flag, Verdict};
-use innkeeper_proto::v1::{LeaseReply, ReturnReply};
+use innkeeper_proto::v1::ReturnReply;
 use serde_json::{Value, json};
 
 use super::plan::Job;
@@ -147,34 +147,27 @@ impl Outcome {
 /// What was learned on the way, for the record.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// The lease.
-    pub(super) lease: Option<LeaseReply>,
     /// How it was returned, or why it was not.
     pub(super) returned: Option<Result<ReturnReply, String>>,
     /// Files of the patch that judge it.
     pub(super) flags: Vec<Flag>,
     /// What the eval script printed.
     pub(super) output: Option<String>,
-    /// Milliseconds until the lease was granted.
-    pub(super) lease_ms: f64,
-    /// Seconds from the lease to the end of the eval script.
-    pub(super) grade_s: f64,
+    /// Until the lease was granted.
+    pub(super) asked: Duration,
+    /// From the lease to the end of the eval script.
+    pub(super) graded: Duration,
 }
 
 impl Trace {
-    /// The times, as records and tables have them.
+    /// The times in whole microseconds, as records have them.
     pub(super) fn times(&self) -> Value {
-        let reset = match &self.returned {
-            Some(Ok(reply)) => Some(rounded(reply.ms)),
-            Some(Err(_)) | None => None,
-        };
-        json!({ "lease_ms": rounded(self.lease_ms), "grade_s": rounded(self.grade_s), "reset_ms": reset })
+        json!({ "lease_us": micros(self.asked), "grade_us": micros(self.graded) })
     }
 }
 
-/// To a thousandth.
-fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX >> 11)
 }
 
 #[cfg(test)]

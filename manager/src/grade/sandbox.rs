@@ -6,8 +6,7 @@ use innkeeper_proto::limits::CHUNK;
 use innkeeper_proto::v1::file_write_request::Message as Write;
 use innkeeper_proto::v1::tar_in_request::Message as TarIn;
 use innkeeper_proto::v1::{
-    Empty, ExecStart, FileWriteRequest, FileWriteStart, LeaseReply, ManagerInfo, PathRequest,
-    TarInRequest, TarInStart,
+    ExecStart, FileWriteRequest, FileWriteStart, LeaseReply, PathRequest, TarInRequest, TarInStart,
 };
 use tonic::Code;
 
@@ -156,13 +155,4 @@ impl Sandbox {
             ..PathRequest::default()
         }
     }
-}
-
-/// What the manager says of itself, for the records; nothing where it does not answer.
-pub(super) async fn describe(client: &mut Client) -> ManagerInfo {
-    client
-        .info(Empty {})
-        .await
-        .map(tonic::Response::into_inner)
-        .unwrap_or_default()
 }

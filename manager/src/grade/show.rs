@@ -68,9 +68,9 @@ pub(super) fn table(outcomes: &[Outcome]) -> String {
             outcome.verdict.to_owned(),
             text(&record["lease"]["supply"]),
             text(&record["lease"]["uses"]),
-            number(&record["times"]["lease_ms"], 1),
-            number(&record["times"]["grade_s"], 2),
-            number(&record["times"]["reset_ms"], 1),
+            number(&per(1000.0, &record["times"]["lease_us"]), 1),
+            number(&per(1e6, &record["times"]["grade_us"]), 2),
+            number(&per(1000.0, &record["return"]["reset_us"]), 1),
             text(&record["return"]["outcome"]),
             short(record["return"]["digest"].as_str().unwrap_or("-")),
             note(outcome),
@@ -123,9 +123,9 @@ fn result(outcome: &Outcome) -> Value {
         "uses": record["lease"]["uses"],
         "slot": record["lease"]["slot"],
         "generation": record["lease"]["generation"],
-        "lease_ms": record["times"]["lease_ms"],
-        "grade_s": record["times"]["grade_s"],
-        "reset_ms": record["times"]["reset_ms"],
+        "lease_ms": per(1000.0, &record["times"]["lease_us"]),
+        "grade_s": per(1e6, &record["times"]["grade_us"]),
+        "reset_ms": per(1000.0, &record["return"]["reset_us"]),
         "outcome": record["return"]["outcome"],
         "digest": record["return"]["digest"],
         "baseline": record["return"]["baseline"],
@@ -160,6 +160,11 @@ fn text(value: &Value) -> String {
     }
 }
 
+/// Microseconds of a record in a larger unit; null stays null.
+fn per(unit: f64, micros: &Value) -> Value {
+    micros.as_f64().map(|micros| micros / unit).into()
+}
+
 fn number(value: &Value, digits: usize) -> String {
     value
         .as_f64()
@@ -177,8 +182,8 @@ mod tests {
             verdict: "resolved",
             record: json!({
                 "lease": {"supply": "reused", "uses": 3},
-                "times": {"lease_ms": 0.91, "grade_s": 2.5, "reset_ms": 1.25},
-                "return": {"outcome": "clean", "digest": "0123456789abcdef"},
+                "times": {"lease_us": 910, "grade_us": 2_500_000},
+                "return": {"outcome": "clean", "reset_us": 1250, "digest": "0123456789abcdef"},
                 "patch": {"flags": [{"path": "conftest.py", "kind": "conftest"}]},
             }),
             ..Outcome::default()

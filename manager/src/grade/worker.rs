@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use innkeeper_grading::apply::PATCH_FILE;
 use innkeeper_grading::{InstanceReport, Patch, Run, RunDir, flags};
-use innkeeper_proto::v1::{LeaseRequest, ManagerInfo, ReturnReply, ReturnRequest};
+use innkeeper_proto::v1::{LeaseRequest, ReturnReply, ReturnRequest};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::account::Account;
@@ -30,7 +31,6 @@ pub(super) struct Shared {
     pub(super) run_id: String,
     pub(super) timeout: Duration,
     pub(super) pristine: bool,
-    pub(super) manager: ManagerInfo,
     pub(super) interrupted: CancellationToken,
     pub(super) bar: Bar,
 }
@@ -121,12 +121,11 @@ async fn leased(
         () = shared.interrupted.cancelled() => return Err(Broken::Interrupted),
     };
     let lease = lease.into_inner();
-    trace.lease_ms = asked.elapsed().as_secs_f64() * 1000.0;
+    trace.asked = asked.elapsed();
     account.info(format!(
         "Lease {} of sandbox {}.{} granted",
         lease.lease, lease.slot, lease.generation
     ));
-    trace.lease = Some(lease.clone());
     let id = lease.lease.clone();
     let mut sandbox = Sandbox::new(client.clone(), lease);
     let began = Instant::now();
@@ -134,9 +133,10 @@ async fn leased(
         graded = graded(&mut sandbox, job, shared, account, trace) => graded,
         () = shared.interrupted.cancelled() => Err(Broken::Interrupted),
     };
-    trace.grade_s = began.elapsed().as_secs_f64();
+    trace.graded = began.elapsed();
     let discard = matches!(graded, Err(Broken::Interrupted));
-    let returned = give_back(caller, id, discard).await;
+    let stated = attestation::stated(job, shared, &graded, trace);
+    let returned = give_back(caller, id, discard, &stated).await;
     match &returned {
         Ok(reply) => account.info(format!("Returned: {} {}", reply.outcome, reply.retired)),
         Err(why) => account.error(format!("The lease could not be returned: {why}")),
@@ -149,12 +149,14 @@ async fn give_back(
     mut client: Client,
     lease: String,
     discard: bool,
+    stated: &Map<String, Value>,
 ) -> Result<ReturnReply, String> {
     let request = ReturnRequest {
         lease,
         discard,
         wait: true,
         verify: String::new(),
+        stated_json: Value::from(stated.clone()).to_string(),
     };
     match client.r#return(request).await {
         Ok(reply) => Ok(reply.into_inner()),
@@ -215,7 +217,7 @@ fn write(
     judged: &Result<InstanceReport, Broken>,
     account: &mut Account,
     trace: &Trace,
-) -> Result<serde_json::Value, Failure> {
+) -> Result<Value, Failure> {
     let (model, id) = (&job.prediction.model_name_or_path, &job.row.instance_id);
     let file = |name: &str, content: &[u8]| {
         shared
@@ -246,7 +248,7 @@ fn write(
         file("test_output.txt", output.as_bytes())?;
     }
     file("run_instance.log", account.text().as_bytes())?;
-    let record = attestation::make(job, shared, judged, trace);
+    let record = attestation::document(attestation::stated(job, shared, judged, trace), trace);
     file(attestation::FILE, format!("{record:#}\n").as_bytes())?;
     if let Ok(report) = judged {
         shared

@@ -139,6 +139,19 @@ fn gold_empty_and_wrong_patches_get_their_verdicts() {
         (&json!("resolved"), &json!(0), &json!("clean"))
     );
     assert_eq!(record["return"]["digest"], record["lease"]["baseline"]);
+    let file = files.join("attestation.json");
+    let verify = ["verify", file.to_str().unwrap(), "--json"];
+    let proven = course.inn.run(verify).ok().json();
+    assert_eq!(proven["record"]["verdict"], "resolved", "{proven}");
+    let better = fs::read_to_string(&file)
+        .unwrap()
+        .replace("resolved", "unresolved");
+    fs::write(&file, better).unwrap();
+    let refuted = course.inn.run(verify).fails(1, "").json();
+    assert_eq!(
+        (&refuted["error"]["kind"], &refuted["error"]["field"]),
+        (&json!("changed"), &json!("verdict"))
+    );
 
     let empty = course.grade("empty", "r", &[]).ok().json();
     assert_eq!(empty["results"][0]["verdict"], "unresolved", "{empty}");
@@ -190,6 +203,11 @@ fn a_failure_is_no_verdict() {
         .grade("gold", "missing", &["--images", "no-such-image"])
         .fails(3, "no-such-image");
     assert_eq!(missing.json()["results"][0]["cause"], "no_sandbox");
+    let file = course.reports("missing", "gold").join("attestation.json");
+    course
+        .inn
+        .run(["verify", file.to_str().unwrap()])
+        .fails(1, "it is not signed: no sandbox was leased");
 
     let slow = fs::read_to_string(&course.tasks)
         .unwrap()
