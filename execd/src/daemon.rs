@@ -18,7 +18,7 @@ use tracing_subscriber::EnvFilter;
 use crate::cgroup::Hierarchy;
 use crate::orphan::Orphan;
 use crate::rpc::Service;
-use crate::sandbox::Machine;
+use crate::sandbox::{Machine, Means, Root};
 use crate::slots::Slots;
 use crate::spawner::{Spawner, launch};
 use crate::store::Store;
@@ -29,12 +29,7 @@ const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(30);
 /// Serves until a signal, or until its spawner is gone. At once done where another daemon
 /// serves this directory.
 pub fn run(state: &Path) -> anyhow::Result<()> {
-    let level = EnvFilter::try_from_env("INNKEEPER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(level)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
+    log_to_stderr();
     let home = state.join("execd");
     fs::create_dir_all(&home).with_context(|| format!("{} cannot be made", home.display()))?;
     let lock = File::create(home.join("lock"))?;
@@ -47,13 +42,23 @@ pub fn run(state: &Path) -> anyhow::Result<()> {
     }
     crate::sys::caps::keep_over_id_changes().context("capabilities cannot be kept")?;
     // Before there are threads, since the spawner is forked from this process.
-    let launched = launch::launch().context("the spawner cannot be started")?;
+    let launched = launch::launch(&[]).context("the spawner cannot be started")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let served = runtime.block_on(serve(state, &home, launched));
+    let served = runtime.block_on(serve_machine(state, &home, launched));
     drop(lock);
     served
+}
+
+/// What is worth telling goes to standard error.
+pub fn log_to_stderr() {
+    let level = EnvFilter::try_from_env("INNKEEPER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
 }
 
 /// Takes the lock of a state directory, waiting for a daemon that is on its way out. False
@@ -72,38 +77,64 @@ fn take(lock: &File, home: &Path) -> bool {
     }
 }
 
-async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow::Result<()> {
-    let launch::Launched {
-        mut child,
-        socket,
-        program,
-    } = launched;
+async fn serve_machine(
+    state: &Path,
+    home: &Path,
+    mut launched: launch::Launched,
+) -> anyhow::Result<()> {
     let name = blake3::hash(state.as_os_str().as_encoded_bytes()).to_hex()[..12].to_owned();
     let groups = Hierarchy::open(&name).context("control groups cannot be used")?;
     groups.sweep();
     if let Err(error) = groups.enter_own() {
         tracing::warn!(%error, "no control group of its own; who ends the manager's ends this too");
     }
-    let machine = Arc::new(Machine {
-        spawner: Spawner::attach(socket)?,
-        store: Store::open(&state.join("store"))?,
+    let spawner = Spawner::attach(launched.socket)?;
+    let store = Arc::new(Store::open(&state.join("store"))?);
+    let boot_id = boot_id()?;
+    let root = Root {
+        spawner: spawner.clone(),
+        store: Arc::clone(&store),
         groups,
         kits: Arc::default(),
         host_network: File::open("/proc/self/ns/net")?.into(),
+        boot_id: boot_id.clone(),
+    };
+    let machine = Arc::new(Machine {
+        spawner,
+        store,
         programs: Programs::default(),
-        boot_id: boot_id()?,
+        boot_id,
         platform: platform()?,
+        means: Means::Root(root),
     });
-    let slots = Arc::new(Slots::new(Arc::clone(&machine)));
     let path = home.join("execd.sock");
     let _ = fs::remove_file(&path);
     let listener = listen(home, &path)?;
     tracing::info!(socket = %path.display(), boot_id = machine.boot_id, "serving");
+    let served = serve(Arc::clone(&machine), listener, home).await;
+    let _ = fs::remove_file(&path);
+    drop(launched.program);
+    if let Means::Root(root) = &machine.means {
+        tokio::task::block_in_place(|| root.groups.remove());
+    }
+    let _ = launched.child.kill();
+    let _ = launched.child.wait();
+    served
+}
+
+/// Serves calls until a signal, until the spawner is gone or nobody will come any more; then
+/// destroys every sandbox. Output that memory does not hold goes to unnamed files in `spill`.
+pub async fn serve(
+    machine: Arc<Machine>,
+    listener: UnixListener,
+    spill: &Path,
+) -> anyhow::Result<()> {
+    let slots = Arc::new(Slots::new(Arc::clone(&machine)));
     let janitor = tokio::spawn(empty_trash(Arc::clone(&machine)));
     let here = Arc::clone(&machine);
-    let outfitter = tokio::spawn(async move { here.keep_kits_ready().await });
+    let outfitter = tokio::spawn(async move { here.make_ahead().await });
     let orphan = Orphan::from_env();
-    let service = Service::new(Arc::clone(&slots), home.to_owned(), orphan.clone());
+    let service = Service::new(Arc::clone(&slots), spill.to_owned(), orphan.clone());
     let service = ExecdServer::new(service)
         .max_decoding_message_size(limits::MESSAGE)
         .max_encoding_message_size(limits::MESSAGE);
@@ -123,15 +154,10 @@ async fn serve(state: &Path, home: &Path, launched: launch::Launched) -> anyhow:
         served = server.serve_with_incoming(UnixListenerStream::new(listener)) => served?,
         () = end => {}
     }
-    let _ = fs::remove_file(&path);
     janitor.abort();
     outfitter.abort();
     slots.destroy_all().await;
     machine.store.empty_trash();
-    drop(program);
-    tokio::task::block_in_place(|| machine.groups.remove());
-    let _ = child.kill();
-    let _ = child.wait();
     Ok(())
 }
 
@@ -171,7 +197,7 @@ async fn empty_trash(machine: Arc<Machine>) {
 }
 
 /// This build and this kernel. What a fresh sandbox looks like depends on both.
-fn platform() -> anyhow::Result<String> {
+pub fn platform() -> anyhow::Result<String> {
     let program = blake3::Hasher::new()
         .update_reader(File::open("/proc/self/exe")?)?
         .finalize();
@@ -182,7 +208,8 @@ fn platform() -> anyhow::Result<String> {
     Ok(format!("execd {} linux {kernel}", &program.to_hex()[..16]))
 }
 
-fn boot_id() -> anyhow::Result<String> {
+/// Changes with every start.
+pub fn boot_id() -> anyhow::Result<String> {
     let mut bytes = [0u8; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(hex::encode(bytes))

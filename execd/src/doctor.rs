@@ -4,10 +4,18 @@ use std::os::fd::AsFd;
 
 use innkeeper_proto::v1::Fact;
 
-use crate::sandbox::{Machine, upper};
+use crate::pod;
+use crate::sandbox::{Machine, Means, Root, upper};
 
 /// The facts of a daemon that runs: it has its spawner, its devices and its store already.
 pub async fn facts(machine: &Machine) -> Vec<Fact> {
+    match &machine.means {
+        Means::Root(root) => of_root(root).await,
+        Means::Pod(pod) => pod::facts(pod),
+    }
+}
+
+async fn of_root(machine: &Root) -> Vec<Fact> {
     let release = rustix::system::uname()
         .release()
         .to_string_lossy()
@@ -49,7 +57,7 @@ fn fact(name: &str, ok: bool, detail: &str, advice: &str) -> Fact {
 }
 
 /// Whether the store's file system can map ids, by mapping it.
-async fn id_map(machine: &Machine) -> Fact {
+async fn id_map(machine: &Root) -> Fact {
     let mapped = match machine.spawner.kit(0x3fff_0000).await {
         Ok(kit) => match kit.first() {
             Some(users) => machine

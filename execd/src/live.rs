@@ -1,15 +1,20 @@
 //! A sandbox as calls see it: what they may use until it is fenced.
 
+mod hold;
+
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use crate::cgroup::ExecGroup;
 use crate::cgroup::Group;
+use crate::pod::Spaces;
 use crate::sandbox::Plan;
-use crate::spawner::protocol::Cgroups;
+use crate::spawner::protocol::Entry;
+
+pub use hold::ExecGroup;
+use hold::Hold;
 
 /// A live sandbox.
 #[derive(Debug)]
@@ -26,9 +31,7 @@ pub struct Live {
     pub user: String,
     /// Boot id of the daemon.
     pub boot_id: String,
-    init: OwnedFd,
-    init_pid: i32,
-    group: Arc<Group>,
+    hold: Hold,
     fence: CancellationToken,
 }
 
@@ -44,14 +47,23 @@ pub struct Defaults {
 }
 
 impl Live {
-    /// A sandbox of this name whose pid 1 runs.
+    /// A sandbox of this name whose pid 1 runs, in control groups of its own.
     pub fn new(
         name: &str,
         plan: &Plan,
         boot_id: &str,
-        (init_pid, init): (i32, OwnedFd),
+        (pid, init): (i32, OwnedFd),
         group: Arc<Group>,
     ) -> Self {
+        Self::held(name, plan, boot_id, Hold::Group { init, pid, group })
+    }
+
+    /// A sandbox of this name in a pod, which has no pid 1 of its own.
+    pub fn in_pod(name: &str, plan: &Plan, boot_id: &str, spaces: Spaces) -> Self {
+        Self::held(name, plan, boot_id, Hold::Pod(spaces))
+    }
+
+    fn held(name: &str, plan: &Plan, boot_id: &str, hold: Hold) -> Self {
         let Defaults { env, workdir, user } = plan.defaults.clone();
         Self {
             sandbox: name.to_owned(),
@@ -60,9 +72,7 @@ impl Live {
             workdir,
             user,
             boot_id: boot_id.to_owned(),
-            init,
-            init_pid,
-            group,
+            hold,
             fence: CancellationToken::new(),
         }
     }
@@ -72,39 +82,68 @@ impl Live {
         self.fence.clone()
     }
 
-    /// An own kill group for one command.
+    /// What tells the processes of one command from others.
     ///
     /// # Errors
-    /// When the group cannot be made.
+    /// When its control group cannot be made.
     pub fn exec_group(&self) -> io::Result<ExecGroup> {
-        self.group.exec_group()
+        self.hold.exec_group()
     }
 
     /// How often the kernel has killed here for want of memory.
     pub fn oom_kills(&self) -> u64 {
-        self.group.oom_kills()
+        self.hold.oom_kills()
     }
 
-    /// Pid 1's pidfd.
-    pub fn init(&self) -> BorrowedFd<'_> {
-        self.init.as_fd()
+    /// Whether it can still take calls.
+    pub fn is_alive(&self) -> bool {
+        self.hold.is_alive()
     }
 
-    /// Pid 1 as the host sees it.
-    pub fn init_pid(&self) -> i32 {
-        self.init_pid
+    /// Pid 1 as the host sees it, where it has one of its own.
+    pub fn init_pid(&self) -> Option<i32> {
+        self.hold.init_pid()
     }
 
-    /// Its group.
-    pub fn group(&self) -> &Arc<Group> {
-        &self.group
+    /// Its control groups, where it has some of its own.
+    pub fn group(&self) -> Option<Arc<Group>> {
+        self.hold.group()
     }
 
-    /// What an entrant joins.
+    /// Pids of every process in it, as this daemon sees them.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn pids(&self) -> io::Result<Vec<i32>> {
+        self.hold.pids()
+    }
+
+    /// Kills every process in it, without waiting.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn kill(&self) -> io::Result<()> {
+        self.hold.kill()
+    }
+
+    /// Waits until no process is in it. Cancel safe.
+    ///
+    /// # Errors
+    /// When that cannot be watched.
+    pub async fn empty(&self) -> io::Result<()> {
+        self.hold.empty().await
+    }
+
+    /// What an entrant passes through; its descriptors come first in a request.
+    pub fn door(&self) -> Vec<BorrowedFd<'_>> {
+        self.hold.door()
+    }
+
+    /// How an entrant comes in, and the descriptors of the control groups that it joins.
     ///
     /// # Errors
     /// When a group cannot be opened.
-    pub fn joining(&self, exec: Option<&ExecGroup>) -> io::Result<(Cgroups, Vec<OwnedFd>)> {
-        self.group.joining(exec)
+    pub fn entry(&self, exec: Option<&ExecGroup>) -> io::Result<(Entry, Vec<OwnedFd>)> {
+        self.hold.entry(exec)
     }
 }

@@ -16,6 +16,7 @@ mod inside;
 mod live;
 mod local_pod;
 mod orphan;
+mod pod;
 mod rpc;
 mod sandbox;
 mod slots;
@@ -40,6 +41,8 @@ usage: execd --state DIR              serve sandboxes; the socket is DIR/execd/e
                                       make a local pod and stay until it has ended
        execd pod --state DIR --rights pod|user --sweep
                                       remove what dead pods have left
+       execd --layout mounted --store DIR --state DIR --socket PATH
+                                      serve one sandbox in a container, with its rights alone
        execd floor clone|spawn|walk DIR|socket BYTES [--n N]
                                       time what the kernel alone needs, as JSON
        execd --version
@@ -65,7 +68,8 @@ fn main() -> ExitCode {
 
 /// The spawner's socket is its standard input.
 fn run_spawner() -> ExitCode {
-    match spawner::server::start() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match spawner::server::start(&words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("execd: the spawner failed: {error}");
@@ -77,9 +81,21 @@ fn run_spawner() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     let mut parser = Parser::from_env();
     let mut state = None;
+    let mut layout = None;
+    let mut store = None;
+    let mut socket = None;
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("state") => state = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("store") => store = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("socket") => socket = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("layout") => {
+                let word = parser.value()?.string()?;
+                let known = pod::Layout::from_word(&word);
+                layout = Some(known.ok_or_else(|| {
+                    anyhow::anyhow!("--layout is mounted, sliced or plain, not {word}")
+                })?);
+            }
             Arg::Long("version") => {
                 println!("execd {}", env!("CARGO_PKG_VERSION"));
                 return Ok(());
@@ -107,5 +123,14 @@ fn run() -> anyhow::Result<()> {
         }
     }
     let state = state.ok_or_else(|| anyhow::anyhow!("--state DIR is missing; see execd --help"))?;
-    daemon::run(&state)
+    let Some(layout) = layout else {
+        return daemon::run(&state);
+    };
+    let needed = "--layout needs --store DIR and --socket PATH; see execd --help";
+    pod::run(&pod::Options {
+        layout,
+        store: store.ok_or_else(|| anyhow::anyhow!(needed))?,
+        state,
+        socket: socket.ok_or_else(|| anyhow::anyhow!(needed))?,
+    })
 }

@@ -52,8 +52,8 @@ impl Execd for Service {
         Ok(Response::new(v1::HelloReply {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             boot_id: machine.boot_id.clone(),
-            strategy: "layered".to_owned(),
-            rights: "root".to_owned(),
+            strategy: machine.strategy().to_owned(),
+            rights: machine.rights().to_owned(),
             facts: self
                 .facts
                 .get_or_init(|| doctor::facts(machine))

@@ -3,24 +3,28 @@
 
 pub mod device;
 mod kit;
+mod machine;
 pub mod overlay;
 pub mod upper;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use innkeeper_reset::observe::Programs;
+use innkeeper_reset::components::Facts;
+use innkeeper_reset::ids::IdMap;
 use thiserror::Error;
 
 use crate::cgroup::{Group, Hierarchy, Limits};
 use crate::inside::observe::{Inside, Observe};
 use crate::live::{Defaults, Live};
+use crate::spawner::build::IDS;
 use crate::spawner::protocol::BuildSpec;
 use crate::spawner::{SpawnError, Spawner};
 use crate::store::{Store, StoreError};
 
 pub use kit::Kits;
+pub use machine::{Machine, Means};
 use upper::Upper;
 
 /// Bytes of `/dev/shm`, as Docker gives.
@@ -61,25 +65,21 @@ pub(crate) fn step(step: &'static str) -> impl Fn(std::io::Error) -> BuildError 
     move |source| BuildError::Step { step, source }
 }
 
-/// The machine's parts that every sandbox is made with.
+/// What sandboxes are made with by root, many on one machine.
 #[derive(Debug)]
-pub struct Machine {
+pub struct Root {
     /// The spawner.
     pub spawner: Spawner,
     /// The layer store.
-    pub store: Store,
+    pub store: Arc<Store>,
     /// Control groups.
     pub groups: Hierarchy,
     /// What is made ahead.
     pub kits: Arc<Kits>,
     /// The host's network namespace, for sandboxes that share it.
     pub host_network: OwnedFd,
-    /// Digests of programs that services run, by what the kernel says of their files.
-    pub programs: Programs,
     /// Changes with every start of the daemon.
     pub boot_id: String,
-    /// The daemon's build and the kernel.
-    pub platform: String,
 }
 
 /// What to build.
@@ -109,17 +109,33 @@ pub struct Sandbox {
     pub live: Arc<Live>,
     /// The merged tree, with nothing mounted below.
     pub overlay: OwnedFd,
-    /// The writable layer.
-    pub upper: Upper,
     /// The lowers, topmost first, opened unmapped.
     pub lowers: Vec<OwnedFd>,
-    /// First host id of the range.
+    /// First id of its range, as this daemon sees ids.
     pub base: u32,
-    own_network: bool,
-    /// What its pid 1 saw inside before anything of the guest ran.
+    pub(crate) own_network: bool,
+    /// What was seen inside before anything of the guest ran.
     pub seen_at_birth: Inside,
-    /// Kept so that the range's namespace outlives every process of it.
-    _users: OwnedFd,
+    pub(crate) parts: Parts,
+}
+
+/// What of a sandbox depends on whose rights it was made with.
+#[derive(Debug)]
+pub(crate) enum Parts {
+    /// Root's.
+    Root {
+        /// The writable layer.
+        upper: Upper,
+        /// Kept so that the range's namespace outlives every process of it.
+        _users: OwnedFd,
+    },
+    /// A pod's or a user's.
+    Pod {
+        /// The upper directory, with the guest's ids.
+        upper: OwnedFd,
+        /// The limits of its first process, which it read itself.
+        limits: Facts,
+    },
 }
 
 /// Pid 1 of a new sandbox on the host, its pidfd, and what it saw inside.
@@ -133,7 +149,7 @@ struct Mounts {
     lowers: Vec<OwnedFd>,
 }
 
-impl Machine {
+impl Root {
     /// Builds a sandbox.
     ///
     /// # Errors
@@ -157,12 +173,14 @@ impl Machine {
         Ok(Sandbox {
             live: Arc::new(live),
             overlay: mounts.overlay,
-            upper: mounts.upper,
             lowers: mounts.lowers,
             base,
             own_network: plan.own_network,
             seen_at_birth: seen,
-            _users: kit.users,
+            parts: Parts::Root {
+                upper: mounts.upper,
+                _users: kit.users,
+            },
         })
     }
 
@@ -255,22 +273,22 @@ impl Machine {
         });
     }
 
-    /// Gives up a dead sandbox but keeps its upper on disk, which nothing can write any more
-    /// when this returns.
-    pub fn release(&self, sandbox: Sandbox) {
-        let (base, group) = (sandbox.base, Arc::clone(sandbox.live.group()));
+    /// As [`Machine::release`].
+    fn release(&self, sandbox: Sandbox) {
+        let (base, group) = (sandbox.base, sandbox.live.group());
         drop(sandbox);
-        group.remove();
+        if let Some(group) = group {
+            group.remove();
+        }
         self.kits.free(base);
     }
 
-    /// Gives up everything of a sandbox whose processes are gone. The upper on disk is
-    /// renamed away; mounts and groups go behind the path, since freeing 10,000 dirty
-    /// entries takes some 20 ms.
-    pub fn dispose(&self, sandbox: Sandbox) {
+    /// As [`Machine::dispose`].
+    fn dispose(&self, sandbox: Sandbox) {
         let name = sandbox.live.sandbox.clone();
-        let group = Arc::clone(sandbox.live.group());
-        self.clear_away(&name, sandbox.base, group, sandbox);
+        if let Some(group) = sandbox.live.group() {
+            self.clear_away(&name, sandbox.base, group, sandbox);
+        }
     }
 }
 
@@ -278,6 +296,33 @@ impl Sandbox {
     /// Whether it has a network namespace of its own.
     pub fn has_own_network(&self) -> bool {
         self.own_network
+    }
+
+    /// Its ids, as this daemon sees them on its mounts.
+    pub fn ids(&self) -> IdMap {
+        IdMap {
+            base: self.base,
+            count: IDS,
+        }
+    }
+
+    /// What the kernel limits its first process to, as it read that itself, where it has ended.
+    ///
+    /// # Errors
+    /// A sentence where its first process lives, and is to be asked.
+    pub fn limits_at_birth(&self) -> Result<Facts, String> {
+        match &self.parts {
+            Parts::Pod { limits, .. } => Ok(limits.clone()),
+            Parts::Root { .. } => Err("its limits are to be read afresh".to_owned()),
+        }
+    }
+
+    /// The writable layer, with the guest's ids.
+    pub fn upper(&self) -> BorrowedFd<'_> {
+        match &self.parts {
+            Parts::Root { upper, .. } => upper.raw(),
+            Parts::Pod { upper, .. } => upper.as_fd(),
+        }
     }
 }
 

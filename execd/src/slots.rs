@@ -179,8 +179,10 @@ impl Held {
     }
 
     fn health(&self) -> Result<(), String> {
-        let alive = crate::sys::process::signal(self.sandbox.live.init(), 0);
-        alive.map_err(|_| "its pid 1 has ended".to_owned())
+        match self.sandbox.live.is_alive() {
+            true => Ok(()),
+            false => Err("its pid 1 has ended".to_owned()),
+        }
     }
 }
 

@@ -47,6 +47,8 @@ pub enum StoreError {
 pub struct Store {
     root: PathBuf,
     fd: OwnedFd,
+    /// Where `layers` lies, if not in the root: read only, and another's.
+    layers: Option<(PathBuf, OwnedFd)>,
 }
 
 /// The store as one range of ids sees it.
@@ -72,6 +74,7 @@ impl Store {
         let store = Self {
             root: root.to_owned(),
             fd,
+            layers: None,
         };
         for left in fs::read_dir(root.join("uppers"))
             .map_err(fail(root))?
@@ -80,6 +83,23 @@ impl Store {
             store.discard(&left.path());
         }
         Ok(store)
+    }
+
+    /// Opens a store whose image layers lie elsewhere, at `layers/layers/ID/tree`.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`].
+    pub fn open_apart(root: &Path, layers: &Path) -> Result<Self, StoreError> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(layers, flags, Mode::empty());
+        let fd = fd.map_err(|e| StoreError::Open {
+            path: layers.to_owned(),
+            source: e.into(),
+        })?;
+        Ok(Self {
+            layers: Some((layers.to_owned(), fd)),
+            ..Self::open(root)?
+        })
     }
 
     /// A clone of the store's mount for the ids of a user namespace.
@@ -112,7 +132,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoLayer`].
     pub fn layer(&self, path: &str) -> Result<OwnedFd, StoreError> {
-        open_beneath(self.fd.as_fd(), path)
+        match &self.layers {
+            Some((_, layers)) if is_image_layer(path) => open_beneath(layers.as_fd(), path),
+            Some(_) | None => open_beneath(self.fd.as_fd(), path),
+        }
+    }
+
+    /// Where a directory of the store lies.
+    pub fn path(&self, path: &str) -> PathBuf {
+        match &self.layers {
+            Some((layers, _)) if is_image_layer(path) => layers.join(path),
+            Some(_) | None => self.root.join(path),
+        }
     }
 
     /// Puts a directory out of reach at once and frees it later, on a thread of its own.
@@ -139,6 +170,10 @@ impl Mapped {
 /// `layers/HEX/tree` of an image layer.
 pub fn layer_path(layer: &str) -> String {
     format!("layers/{layer}/tree")
+}
+
+fn is_image_layer(path: &str) -> bool {
+    path.starts_with("layers/")
 }
 
 fn open_beneath(root: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, StoreError> {

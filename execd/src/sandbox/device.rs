@@ -5,8 +5,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, Timespec, Timestamps};
-use rustix::fs::{makedev, mkdirat, mknodat, symlinkat, utimensat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{makedev, mkdirat, mknodat, openat, symlinkat, utimensat};
 
 use crate::sys::mount::{self, Filesystem, NOEXEC, NOSUID, RDONLY};
 
@@ -50,20 +50,58 @@ pub fn make(users: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         )?;
         rustix::fs::chmodat(&tree, name, mode, AtFlags::empty())?;
     }
-    for (name, target) in LINKS {
-        symlinkat(target, &tree, name)?;
-    }
-    for name in MOUNT_POINTS {
-        mkdirat(&tree, name, Mode::from_raw_mode(0o755))?;
-    }
-    let names = NODES.iter().map(|node| node.0);
-    let names = names.chain(LINKS.iter().map(|link| link.0));
-    for name in names.chain(MOUNT_POINTS) {
-        set_fixed_times(tree.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
-    }
-    set_fixed_times(tree.as_fd(), "", AtFlags::EMPTY_PATH)?;
+    finish(tree.as_fd())?;
     mount::set_attributes(tree.as_fd(), RDONLY | NOSUID | NOEXEC, Some(users))?;
     Ok(tree)
+}
+
+/// Names of the devices.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NODES.iter().map(|node| node.0)
+}
+
+/// Makes the tree with empty files in the place of the devices, for one who may make no
+/// devices and binds others' there. Writable until that is done.
+///
+/// # Errors
+/// The kernel's.
+pub fn make_empty() -> io::Result<OwnedFd> {
+    let fs = Filesystem::open(c"tmpfs")?;
+    fs.set(c"mode", "0755")?;
+    fs.set(c"size", "64k")?;
+    let tree = fs.mount(NOSUID | NOEXEC)?;
+    for name in names() {
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+        openat(&tree, name, flags, Mode::from_raw_mode(0o666))?;
+    }
+    finish(tree.as_fd())?;
+    Ok(tree)
+}
+
+/// Sets the times of the container's own devices to the same moment as always, where they are
+/// the container's to change.
+pub fn settle_nodes() {
+    for name in names() {
+        let path = format!("/dev/{name}");
+        // A user's container has the machine's nodes, and their times are the machine's.
+        let _ = set_fixed_times(CWD, &path, AtFlags::SYMLINK_NOFOLLOW);
+    }
+}
+
+/// All but the devices, and the times of everything.
+fn finish(tree: BorrowedFd<'_>) -> io::Result<()> {
+    for (name, target) in LINKS {
+        symlinkat(target, tree, name)?;
+    }
+    for name in MOUNT_POINTS {
+        mkdirat(tree, name, Mode::from_raw_mode(0o755))?;
+    }
+    let names = names().chain(LINKS.iter().map(|link| link.0));
+    for name in names.chain(MOUNT_POINTS) {
+        set_fixed_times(tree, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    set_fixed_times(tree, "", AtFlags::EMPTY_PATH)?;
+    Ok(())
 }
 
 /// Sets the times of an entry that every sandbox has to the same moment, whatever the daemon

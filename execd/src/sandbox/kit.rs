@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::{BuildError, Machine, device, step};
+use super::{BuildError, Root, device, step};
 use crate::cgroup::Group;
 use crate::spawner::SpawnError;
 use crate::spawner::build::IDS;
@@ -98,7 +98,7 @@ impl Kits {
     }
 }
 
-impl Machine {
+impl Root {
     /// A kit: one that stands ready, else a new one.
     pub(super) async fn take_kit(&self) -> Result<Kit, BuildError> {
         match self.kits.pop() {

@@ -159,7 +159,7 @@ impl Upper {
     }
 }
 
-fn make_pair(directory: BorrowedFd<'_>, lowers: &[OwnedFd]) -> io::Result<()> {
+pub(crate) fn make_pair(directory: BorrowedFd<'_>, lowers: &[OwnedFd]) -> io::Result<()> {
     mkdirat(directory, "u", Mode::from_raw_mode(0o755))?;
     mkdirat(directory, "w", Mode::from_raw_mode(0o700))?;
     if let Some(top) = lowers.first() {
@@ -169,7 +169,7 @@ fn make_pair(directory: BorrowedFd<'_>, lowers: &[OwnedFd]) -> io::Result<()> {
     Ok(())
 }
 
-fn open_directory(at: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_directory(at: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(openat(at, name, flags, Mode::empty())?)
 }
@@ -209,7 +209,7 @@ fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// # Errors
 /// When a directory cannot be made.
-fn make_mount_points(upper: BorrowedFd<'_>, lowers: &[OwnedFd]) -> io::Result<()> {
+pub(crate) fn make_mount_points(upper: BorrowedFd<'_>, lowers: &[OwnedFd]) -> io::Result<()> {
     for name in ["proc", "sys", "dev"] {
         if !exists(lowers, name)? {
             mkdirat(upper, name, Mode::from_raw_mode(0o755))?;

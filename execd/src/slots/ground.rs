@@ -14,7 +14,6 @@ use tokio::runtime::Handle;
 
 use super::Held;
 use crate::sandbox::{Machine, Plan, Sandbox};
-use crate::spawner::build::IDS;
 use crate::template::{self, Running, Template};
 use crate::wait;
 
@@ -130,21 +129,27 @@ impl Ground for SlotGround {
         begin("files", &self.slot);
         let sandbox = self.built()?;
         let tree = &self.template.tree;
-        let within = |base: u32| Options {
+        let within = |ids: IdMap| Options {
             deadline: Some(by),
-            ..Options::new(IdMap { base, count: IDS })
+            ..Options::new(ids)
         };
         let merged = sandbox.overlay.as_fd();
         let report = match depth {
-            Depth::Swap => files::upper(sandbox.upper.raw(), None, tree, &within(0), NAMED),
+            Depth::Swap => files::upper(
+                sandbox.upper(),
+                None,
+                tree,
+                &within(IdMap::CANONICAL),
+                NAMED,
+            ),
             Depth::Walk => files::walk(
                 merged,
                 tree,
                 Some(Trust::ReadOnlyLower),
-                &within(sandbox.base),
+                &within(sandbox.ids()),
                 NAMED,
             ),
-            Depth::Full => files::full(merged, tree, &within(sandbox.base), NAMED),
+            Depth::Full => files::full(merged, tree, &within(sandbox.ids()), NAMED),
         };
         report.map_err(|e| Fault::of(&e))
     }

@@ -4,7 +4,7 @@
 //! user namespace owns; pid 1 enters its user namespace last. The guest can therefore
 //! neither unmount nor remount anything it was given.
 
-mod tree;
+pub(crate) mod tree;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -211,7 +211,7 @@ pub(super) fn join(tasks: &[OwnedFd]) -> Result<(), Failure> {
 }
 
 /// The filter first, while CAP_SYS_ADMIN in the user namespace is still there.
-pub(super) fn drop_rights(filter: &Filter) -> Result<(), Failure> {
+pub(crate) fn drop_rights(filter: &Filter) -> Result<(), Failure> {
     filter
         .install()
         .map_err(Failure::at("installing the system call filter"))?;

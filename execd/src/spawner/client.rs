@@ -11,10 +11,11 @@ use thiserror::Error;
 use tokio::io::Interest;
 use tokio::sync::{oneshot, watch as latest};
 
-use super::protocol::{BuildSpec, CallMessage, Cgroups, ExecSpec, Reply, Request};
+use super::protocol::{BuildSpec, CallMessage, Entry, ExecSpec, Reply, Request};
 use super::wire;
 use crate::inside;
 use crate::live::{ExecGroup, Live};
+use crate::pod;
 use crate::sys::{channel, watch};
 
 /// A running command.
@@ -147,6 +148,34 @@ impl Spawner {
         }
     }
 
+    /// Builds a sandbox in a pod: what its builder saw, the pid of its killer, and the
+    /// descriptors of [`pod::Recipe`]. Cancel safe: what a dropped caller asked for has no
+    /// process but the killer, which ends when its descriptors close.
+    ///
+    /// # Errors
+    /// [`SpawnError::Step`], [`SpawnError::Lost`].
+    pub async fn assemble(
+        &self,
+        recipe: pod::Recipe,
+    ) -> Result<(pod::Seen, i32, Vec<OwnedFd>), SpawnError> {
+        let (reply, fds, _) = self.ask(&Request::Assemble(recipe), &[]).await?;
+        match reply {
+            Reply::Assembled { killer, seen } => {
+                let seen = serde_json::from_str(seen.get()).map_err(io::Error::from)?;
+                Ok((seen, killer, fds))
+            }
+            _ => Err(unexpected("building a sandbox")),
+        }
+    }
+
+    /// Waits until nothing is left in the pod but the daemon's own processes. Cancel safe.
+    ///
+    /// # Errors
+    /// [`SpawnError::Step`], [`SpawnError::Lost`].
+    pub async fn await_empty(&self) -> Result<(), SpawnError> {
+        self.ask(&Request::AwaitEmpty, &[]).await.map(drop)
+    }
+
     /// Runs a command. stdio is the command's ends; none with a terminal. Cancel safe: the
     /// command is then killed by its group when the caller drops it.
     ///
@@ -164,15 +193,18 @@ impl Spawner {
         let mut fds = joined.descriptors(live);
         fds.push(message.as_fd());
         fds.extend(stdio.iter().flatten().map(AsFd::as_fd));
-        let (reply, fds, exit) = self.ask(&Request::Exec(joined.cgroups), &fds).await?;
+        let (reply, fds, exit) = self.ask(&Request::Exec(joined.entry), &fds).await?;
         let mut fds = fds.into_iter();
         match (reply, fds.next()) {
-            (Reply::Running { guest_pid, .. }, Some(pidfd)) => Ok(Started {
-                guest_pid,
-                pidfd,
-                terminal: fds.next(),
-                exit,
-            }),
+            (Reply::Running { guest_pid, mark }, Some(pidfd)) => {
+                group.marked(mark);
+                Ok(Started {
+                    guest_pid,
+                    pidfd,
+                    terminal: fds.next(),
+                    exit,
+                })
+            }
             _ => Err(unexpected("running a command")),
         }
     }
@@ -195,7 +227,7 @@ impl Spawner {
         };
         let (ours, theirs) = channel::pair().map_err(step)?;
         let message = CallMessage {
-            cgroups: joined.cgroups,
+            entry: joined.entry,
             call,
             descriptors: descriptors.len(),
         };
@@ -287,15 +319,15 @@ impl Inner {
 
 /// The cgroups of a command, opened for one request.
 struct Joined {
-    cgroups: Cgroups,
+    entry: Entry,
     groups: Vec<OwnedFd>,
 }
 
 impl Joined {
     fn descriptors<'a>(&'a self, live: &'a Live) -> Vec<BorrowedFd<'a>> {
-        std::iter::once(live.init())
-            .chain(self.groups.iter().map(AsFd::as_fd))
-            .collect()
+        let mut fds = live.door();
+        fds.extend(self.groups.iter().map(AsFd::as_fd));
+        fds
     }
 }
 
@@ -305,11 +337,11 @@ fn join(live: &Live, group: Option<&ExecGroup>) -> Result<Joined, SpawnError> {
             sandbox: live.sandbox.clone(),
         });
     }
-    let (cgroups, groups) = live.joining(group).map_err(|source| SpawnError::Step {
+    let (entry, groups) = live.entry(group).map_err(|source| SpawnError::Step {
         step: "opening the sandbox's cgroups".to_owned(),
         source,
     })?;
-    Ok(Joined { cgroups, groups })
+    Ok(Joined { entry, groups })
 }
 
 /// A message in a file of its own, for the one process that is to read it.

@@ -18,8 +18,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::build::{drop_rights, join};
-use super::protocol::{CallMessage, Cgroups, ExecSpec};
+use super::protocol::{CallMessage, Door, Entry, ExecSpec};
 use crate::inside;
+use crate::pod;
 use crate::sys::process::{self, Fork};
 use crate::sys::{channel, seccomp::Filter};
 
@@ -32,9 +33,11 @@ pub struct Entrant {
     pub channel: OwnedFd,
     /// Its pid on the host, once known.
     pub command: Option<i32>,
-    /// The first child, which ends once the command is on its way.
-    first: OwnedFd,
+    /// The first child, which ends once the command is on its way; none where it is the
+    /// command itself.
+    first: Option<OwnedFd>,
     guest_pid: i32,
+    mark: u32,
     terminal: Option<OwnedFd>,
 }
 
@@ -51,6 +54,8 @@ pub enum News {
         pidfd: OwnedFd,
         /// The master end of its terminal.
         terminal: Option<OwnedFd>,
+        /// What it and all that it starts carry.
+        mark: u32,
     },
     /// It never ran.
     Failed(Failure),
@@ -59,6 +64,7 @@ pub enum News {
 // What the entering processes say: a letter, then a number or a failure.
 const PID: u8 = b'p';
 const INSIDE: u8 = b'i';
+const MARK: u8 = b'm';
 const FAILED: u8 = b'f';
 
 impl Entrant {
@@ -78,6 +84,7 @@ impl Entrant {
             let number = i32::from_le_bytes([head[1], head[2], head[3], head[4]]);
             match head[0] {
                 PID => self.command = Some(number),
+                MARK => self.mark = number as u32,
                 INSIDE => {
                     self.guest_pid = number;
                     self.terminal = fds.pop();
@@ -112,15 +119,18 @@ impl Entrant {
                 libc::ESRCH,
             ));
         };
-        // Whoever looks at the sandbox now must not see the first child. It is ours to its
-        // end and out of the guest's sight, so this wait is short.
-        wait_readable(self.first.as_fd(), None);
+        if let Some(first) = &self.first {
+            // Whoever looks at the sandbox now must not see the first child. It is ours to its
+            // end and out of the guest's sight, so this wait is short.
+            wait_readable(first.as_fd(), None);
+        }
         match process::pidfd(pid) {
             Ok(pidfd) => News::Running {
                 pid,
                 guest_pid: self.guest_pid,
                 pidfd,
                 terminal: self.terminal.take(),
+                mark: self.mark,
             },
             Err(error) => News::Failed(Failure::at("watching a command")(error)),
         }
@@ -160,10 +170,10 @@ fn say_failed(channel: BorrowedFd<'_>, failure: &Failure) {
     let _ = channel::send(channel, &message, &[]);
 }
 
-/// Starts a command. Descriptors: pidfd of init, cgroups, the message, then stdio where no
+/// Starts a command. Descriptors: the door, cgroups, the message, then stdio where no
 /// terminal.
-pub fn exec(cgroups: Cgroups, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
-    enter(cgroups, fds, |channel, mut rest| {
+pub fn exec(entry: Entry, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
+    enter(entry, fds, |channel, mut rest| {
         if rest.is_empty() {
             let failure = Failure::new("receiving the descriptors of a command", libc::EBADMSG);
             fail(channel, &failure);
@@ -181,10 +191,10 @@ fn read_message(file: OwnedFd) -> io::Result<ExecSpec> {
     Ok(serde_json::from_reader(BufReader::new(file))?)
 }
 
-/// Starts a call of our own. Descriptors: pidfd of init, cgroups, the answer's channel,
+/// Starts a call of our own. Descriptors: the door, cgroups, the answer's channel,
 /// then the call's.
 pub fn call(message: CallMessage, fds: Vec<OwnedFd>, filter: &Filter) -> Result<Entrant, Failure> {
-    enter(message.cgroups, fds, |channel, mut rest| {
+    enter(message.entry, fds, |channel, mut rest| {
         if rest.is_empty() {
             let failure = Failure::new("receiving the descriptors of a call", libc::EBADMSG);
             fail(channel, &failure);
@@ -216,53 +226,63 @@ fn fail(channel: BorrowedFd<'_>, failure: &Failure) -> ! {
 /// Forks twice into the sandbox and runs `inside` there. It never returns: it ends by exec
 /// or exit, so that no destructor of this process's past runs there.
 fn enter(
-    cgroups: Cgroups,
+    entry: Entry,
     mut fds: Vec<OwnedFd>,
     inside: impl FnOnce(BorrowedFd<'_>, Vec<OwnedFd>),
 ) -> Result<Entrant, Failure> {
-    if fds.len() <= cgroups.count() {
+    if fds.len() < entry.count() {
         return Err(Failure::new(
             "receiving the descriptors of a command",
             libc::EBADMSG,
         ));
     }
-    let rest = fds.split_off(1 + cgroups.count());
-    let groups = fds.split_off(1);
-    let init = &fds[0];
+    let rest = fds.split_off(entry.count());
+    let groups = fds.split_off(entry.door.count());
+    let door = fds;
     let (ours, theirs) = channel::pair().map_err(Failure::at("making a channel"))?;
-    let v2 = cgroups.v2.then(|| groups[0].as_fd());
+    let v2 = entry.cgroups.v2.then(|| groups[0].as_fd());
     // SAFETY: the spawner has one thread.
     #[allow(unsafe_code)]
     let fork = unsafe { process::fork(0, v2) }.map_err(Failure::at("forking into the cgroup"))?;
     match fork {
-        Fork::Parent { pidfd, .. } => Ok(Entrant {
-            channel: ours,
-            first: pidfd,
-            command: None,
-            guest_pid: 0,
-            terminal: None,
-        }),
+        Fork::Parent { pid, pidfd } => {
+            let (first, command) = match entry.door {
+                Door::Init => (Some(pidfd), None),
+                Door::Spaces { .. } => (None, Some(pid)),
+            };
+            Ok(Entrant {
+                channel: ours,
+                first,
+                command,
+                guest_pid: 0,
+                mark: 0,
+                terminal: None,
+            })
+        }
         Fork::Child => {
             drop(ours);
-            let tasks = &groups[usize::from(cgroups.v2)..];
-            if let Err(failure) = cross(init.as_fd(), tasks) {
+            let crossed = match entry.door {
+                Door::Init => {
+                    let tasks = &groups[usize::from(entry.cgroups.v2)..];
+                    cross(door[0].as_fd(), tasks)
+                }
+                // A process of the same pid namespace: it goes on inside as it is.
+                Door::Spaces { .. } => match pod::cross(&door) {
+                    Ok(mark) => {
+                        say(theirs.as_fd(), MARK, mark as i32, &[]);
+                        go_on(theirs, rest, inside)
+                    }
+                    Err(failure) => Err(failure),
+                },
+            };
+            if let Err(failure) = crossed {
                 say_failed(theirs.as_fd(), &failure);
                 process::exit(1);
             }
             // SAFETY: this process has one thread.
             #[allow(unsafe_code)]
             match unsafe { process::fork_sibling() } {
-                Ok(0) => {
-                    // Nothing of the spawner's comes along.
-                    let mut kept: Vec<_> = rest.iter().map(AsFd::as_fd).collect();
-                    kept.push(theirs.as_fd());
-                    if let Err(error) = process::close_all_but(&kept) {
-                        fail(theirs.as_fd(), &Failure::at("closing descriptors")(error));
-                    }
-                    drop(kept);
-                    inside(theirs.as_fd(), rest);
-                    process::exit(127)
-                }
+                Ok(0) => go_on(theirs, rest, inside),
                 Ok(pid) => {
                     say(theirs.as_fd(), PID, pid, &[]);
                     process::exit(0);
@@ -274,6 +294,22 @@ fn enter(
             }
         }
     }
+}
+
+/// Inside: nothing of the spawner's comes along.
+fn go_on(
+    channel: OwnedFd,
+    rest: Vec<OwnedFd>,
+    inside: impl FnOnce(BorrowedFd<'_>, Vec<OwnedFd>),
+) -> ! {
+    let mut kept: Vec<_> = rest.iter().map(AsFd::as_fd).collect();
+    kept.push(channel.as_fd());
+    if let Err(error) = process::close_all_but(&kept) {
+        fail(channel.as_fd(), &Failure::at("closing descriptors")(error));
+    }
+    drop(kept);
+    inside(channel.as_fd(), rest);
+    process::exit(127)
 }
 
 /// Into the cgroups and all namespaces of the sandbox.

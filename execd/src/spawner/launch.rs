@@ -25,12 +25,13 @@ pub struct Launched {
     pub program: File,
 }
 
-/// Starts the spawner. Call it before the daemon has threads.
-pub fn launch() -> io::Result<Launched> {
+/// Starts the spawner, with words that say where it is. Call it before the daemon has threads.
+pub fn launch(words: &[String]) -> io::Result<Launched> {
     let program = memfd::sealed_self(MEMFD)?;
     let (ours, theirs) = channel::pair()?;
     let child = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
         .arg0(NAME)
+        .args(words)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(theirs))

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::inside;
+use crate::pod;
 
 /// From the daemon. Descriptors, in order, are named at each variant.
 #[derive(Debug, Serialize, Deserialize)]
@@ -15,13 +16,17 @@ pub enum Request {
     Kit { base: u32 },
     /// Builds a sandbox. Descriptors: see [`BuildSpec::descriptors`]. Reply: `Built`.
     Build(BuildSpec),
-    /// Runs a command in a sandbox. Descriptors: init's pidfd, cgroups, a memory file that
+    /// Builds a sandbox in a pod. No descriptors. Reply: `Assembled`.
+    Assemble(pod::Recipe),
+    /// Answers once nothing is left in the pod but the daemon's own processes. No descriptors.
+    /// Reply: `Empty`.
+    AwaitEmpty,
+    /// Runs a command in a sandbox. Descriptors: the door, cgroups, a memory file that
     /// holds the [`ExecSpec`], stdio. The spawner does not read that file: pid 1 of every
     /// later sandbox is forked from its memory, where no argument or variable of a command
     /// may stand. Reply: `Running` and later `Exited`.
-    Exec(Cgroups),
-    /// Runs our own code in a sandbox with the guest's rights. Descriptors: init's pidfd,
-    /// cgroups, the channel for the answer, then those of the call. Reply: `Running`, `Exited`.
+    Exec(Entry),
+    /// Runs our own code in a sandbox with the guest's rights. Descriptors: the door, cgroups, the channel for the answer, then those of the call. Reply: `Running`, `Exited`.
     Call(CallMessage),
 }
 
@@ -34,9 +39,14 @@ pub enum Reply {
     /// is what it saw of its sandbox before anything of the guest ran there, an `Inside` that
     /// the spawner passes on unread.
     Built { pid: i32, seen: Box<RawValue> },
+    /// The answer to `Assemble`, with the descriptors of [`pod::Recipe`].
+    Assembled { killer: i32, seen: Box<RawValue> },
+    /// The answer to `AwaitEmpty`.
+    Empty,
     /// A command runs, with its pidfd and, where it has a terminal, the master end.
-    /// `guest_pid` is its pid as the guest sees it.
-    Running { guest_pid: i32 },
+    /// `guest_pid` is its pid as the guest sees it, `mark` what it and all that it starts
+    /// carry (0: nothing).
+    Running { guest_pid: i32, mark: u32 },
     /// A command ended: the raw wait status.
     Exited { status: i32 },
     /// The request failed at this step, with this errno where there is one.
@@ -47,9 +57,48 @@ pub enum Reply {
     },
 }
 
+/// How a process comes into a sandbox.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Entry {
+    /// What it passes through; the first descriptors.
+    pub door: Door,
+    /// What it joins; the next ones.
+    pub cgroups: Cgroups,
+}
+
+/// What an entrant passes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Door {
+    /// All namespaces of a pid 1, by its pidfd.
+    Init,
+    /// The namespaces of a sandbox that has no pid 1, each by a descriptor: user, mount, ipc,
+    /// uts and, where it is the sandbox's own, network.
+    Spaces {
+        /// Whether the network namespace is among them.
+        network: bool,
+    },
+}
+
+impl Door {
+    /// Descriptors in all.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Init => 1,
+            Self::Spaces { network } => 4 + usize::from(network),
+        }
+    }
+}
+
+impl Entry {
+    /// Descriptors in all.
+    pub fn count(self) -> usize {
+        self.door.count() + self.cgroups.count()
+    }
+}
+
 /// How many cgroup descriptors go with a request: the cgroup v2 directory first (where
 /// there is one), then the `tasks` files of the v1 hierarchies.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Cgroups {
     /// A cgroup v2 directory to be cloned into.
     pub v2: bool,
@@ -109,8 +158,8 @@ pub struct ExecSpec {
 /// Our own code to run inside.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CallMessage {
-    /// Cgroups to join.
-    pub cgroups: Cgroups,
+    /// How it comes in.
+    pub entry: Entry,
     /// What to do.
     pub call: inside::Call,
     /// Descriptors of the call itself.

@@ -11,6 +11,7 @@ use super::build;
 use super::enter::{self, Entrant, News};
 use super::protocol::{Reply, Request};
 use super::wire;
+use crate::pod;
 use crate::sys::{mount, process, seccomp::Filter};
 
 /// What the loop keeps.
@@ -24,20 +25,29 @@ struct Server {
     running: HashMap<i32, u64>,
     /// Pidfds of live inits by pid, to end all sandboxes when the daemon is gone.
     inits: HashMap<i32, OwnedFd>,
+    /// In a pod, what belongs to the daemon, and who waits until there is nothing else.
+    pod: Option<pod::Vigil>,
 }
 
 /// The spawner's whole life: its socket is standard input, moved away so that nothing that
-/// is forked from here finds it there.
+/// is forked from here finds it there. `words` say where it is: none on a machine, else what
+/// [`pod::settle`] takes.
 ///
 /// # Errors
 /// As [`run`].
-pub fn start() -> io::Result<()> {
+pub fn start(words: &[String]) -> io::Result<()> {
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 10)?;
     let null = std::fs::File::open("/dev/null")?;
     process::move_to(null.as_fd(), 0)?;
     rustix::thread::set_name(c"sandbox-init")?;
     settle()?;
-    run(socket)
+    let (proc, vigil) = if words.is_empty() {
+        (on_machine()?, None)
+    } else {
+        let (proc, vigil) = pod::settle(words)?;
+        (proc, Some(vigil))
+    };
+    run(socket, proc, vigil)
 }
 
 /// Signals, file mode mask, limits and priority that sandboxes inherit: the same from whatever shell the daemon was
@@ -60,11 +70,7 @@ const OPEN_FILES: u64 = 1 << 20;
 ///
 /// # Errors
 /// When the spawner cannot confine itself or its socket breaks.
-fn run(socket: OwnedFd) -> io::Result<()> {
-    let proc =
-        mount::Filesystem::open(c"proc")?.mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
-    confine()?;
-    small_socket_tables(&proc)?;
+fn run(socket: OwnedFd, proc: OwnedFd, pod: Option<pod::Vigil>) -> io::Result<()> {
     let children = process::child_signals()?;
     let mut server = Server {
         socket,
@@ -73,12 +79,22 @@ fn run(socket: OwnedFd) -> io::Result<()> {
         starting: HashMap::new(),
         running: HashMap::new(),
         inits: HashMap::new(),
+        pod,
     };
     while server.turn(children.as_fd())? {}
     for pidfd in server.inits.values() {
         let _ = process::signal(pidfd.as_fd(), libc::SIGKILL);
     }
     Ok(())
+}
+
+/// Out of the machine's namespaces; a procfs of its pids.
+fn on_machine() -> io::Result<OwnedFd> {
+    let proc =
+        mount::Filesystem::open(c"proc")?.mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
+    confine()?;
+    small_socket_tables(&proc)?;
+    Ok(proc)
 }
 
 /// An empty, read-only root in a mount namespace of its own.
@@ -145,6 +161,7 @@ impl Server {
             while let Some(pid) = process::ended_child() {
                 self.ended(pid)?;
             }
+            self.tell_if_empty()?;
         }
         if ready[0] {
             let Some((id, request, fds)) = wire::receive(self.socket.as_fd())? else {
@@ -168,8 +185,24 @@ impl Server {
                     (Reply::Built { pid, seen }, vec![pidfd])
                 })
             }
-            Request::Exec(cgroups) => {
-                return self.start(id, enter::exec(cgroups, fds, &self.filter));
+            Request::Assemble(recipe) => {
+                let made = pod::assemble(&recipe, self.proc.as_fd(), &self.filter);
+                made.map(|made| {
+                    if let Some(vigil) = &mut self.pod {
+                        vigil.keep(made.killer);
+                    }
+                    let (killer, seen) = (made.killer, made.seen);
+                    (Reply::Assembled { killer, seen }, made.descriptors)
+                })
+            }
+            Request::AwaitEmpty => {
+                if let Some(vigil) = &mut self.pod {
+                    vigil.await_empty(id);
+                }
+                return self.tell_if_empty();
+            }
+            Request::Exec(entry) => {
+                return self.start(id, enter::exec(entry, fds, &self.filter));
             }
             Request::Call(message) => {
                 return self.start(id, enter::call(message, fds, &self.filter));
@@ -179,6 +212,18 @@ impl Server {
             Ok((reply, fds)) => self.reply(id, &reply, &fds),
             Err(failure) => self.reply(id, &failure.reply(), &[]),
         }
+    }
+
+    /// Answers those who wait until nothing is left in the pod, if nothing is.
+    fn tell_if_empty(&mut self) -> io::Result<()> {
+        let waited = match &mut self.pod {
+            Some(vigil) => vigil.over(self.proc.as_fd())?,
+            None => return Ok(()),
+        };
+        for id in waited {
+            self.reply(id, &Reply::Empty, &[])?;
+        }
+        Ok(())
     }
 
     fn start(&mut self, id: u64, entrant: Result<Entrant, enter::Failure>) -> io::Result<()> {
@@ -207,10 +252,11 @@ impl Server {
                 guest_pid,
                 pidfd,
                 terminal,
+                mark,
             } => {
                 self.running.insert(pid, id);
                 let fds: Vec<OwnedFd> = std::iter::once(pidfd).chain(terminal).collect();
-                self.reply(id, &Reply::Running { guest_pid }, &fds)
+                self.reply(id, &Reply::Running { guest_pid, mark }, &fds)
             }
             News::Failed(failure) => self.reply(id, &failure.reply(), &[]),
         }
@@ -229,6 +275,9 @@ impl Server {
         }
         let status = process::wait(pid)?;
         self.inits.remove(&pid);
+        if let Some(vigil) = &mut self.pod {
+            vigil.ended(pid);
+        }
         match self.running.remove(&pid) {
             Some(id) => self.reply(id, &Reply::Exited { status }, &[]),
             None => Ok(()),

@@ -51,3 +51,28 @@ pub fn keep_over_id_changes() -> io::Result<()> {
     }))
     .map(drop)
 }
+
+/// Keeps the permitted set when this process leaves uid 0; the effective one is to be set again.
+pub fn keep_over_setuid() -> io::Result<()> {
+    // SAFETY: integers.
+    check(i64::from(unsafe {
+        libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    }))
+    .map(drop)
+}
+
+/// The permitted set of this process.
+pub fn permitted() -> io::Result<u64> {
+    let header = [VERSION, 0];
+    let mut data = [0u32; 6];
+    // SAFETY: both arrays have the layout of version 3.
+    check(unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), data.as_mut_ptr()) })?;
+    Ok(u64::from(data[1]) | u64::from(data[4]) << 32)
+}
+
+/// The effective set in a text of `/proc/PID/status`; none where it is not there.
+pub fn effective(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .unwrap_or(0)
+}

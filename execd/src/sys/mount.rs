@@ -140,7 +140,16 @@ impl Filesystem {
 
 /// A detached copy of the mount that `fd` lies on, rooted at `fd`: open_tree(2).
 pub fn clone_mount(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC as u32 | libc::AT_EMPTY_PATH as u32;
+    open_tree(fd, 0)
+}
+
+/// As [`clone_mount`], with all that is mounted below.
+pub fn clone_tree(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    open_tree(fd, libc::AT_RECURSIVE as u32)
+}
+
+fn open_tree(fd: BorrowedFd<'_>, flags: u32) -> io::Result<OwnedFd> {
+    let flags = flags | OPEN_TREE_CLONE | libc::O_CLOEXEC as u32 | libc::AT_EMPTY_PATH as u32;
     // SAFETY: the path is the empty string.
     let fd =
         check(unsafe { libc::syscall(libc::SYS_open_tree, fd.as_raw_fd(), c"".as_ptr(), flags) })?;

@@ -230,6 +230,21 @@ pub fn die_with_parent() -> io::Result<()> {
     .map(drop)
 }
 
+/// Becomes the parent of every descendant that loses its own.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: integers.
+    check(i64::from(unsafe {
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    }))
+    .map(drop)
+}
+
+/// Kills every process that this one may signal.
+pub fn kill_all() -> io::Result<()> {
+    // SAFETY: integers.
+    check(i64::from(unsafe { libc::kill(-1, libc::SIGKILL) })).map(drop)
+}
+
 /// Gives every signal its default action and unblocks all.
 pub fn default_signals() {
     // SAFETY: a signal set on the stack and constant actions.

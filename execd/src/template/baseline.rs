@@ -17,7 +17,6 @@ use super::stored::{self, About};
 use super::{Running, Template, TemplateError, defaults, limits, marks, own_network, prepare};
 use super::{services, surroundings, upper_kind};
 use crate::sandbox::{Machine, Plan, Sandbox};
-use crate::spawner::build::IDS;
 use crate::wait;
 
 /// How long services may take to be ready at first ready.
@@ -114,10 +113,7 @@ async fn freeze(
     let captured = blocking(move || {
         let options = Options {
             view: View::Upper,
-            ..Options::new(IdMap {
-                base: 0,
-                count: IDS,
-            })
+            ..Options::new(IdMap::CANONICAL)
         };
         capture(layer.as_fd(), &options).map_err(|e| TemplateError::Capture(e.to_string()))
     })
@@ -192,10 +188,7 @@ fn host_network(spec: &TemplateSpec) -> Option<String> {
 /// something still changes it, and then nothing can be said to equal it.
 async fn capture_twice(sandbox: &Sandbox) -> Result<(Capture, Result<(), String>), TemplateError> {
     let overlay = sandbox.overlay.try_clone().map_err(TemplateError::Store)?;
-    let ids = IdMap {
-        base: sandbox.base,
-        count: IDS,
-    };
+    let ids = sandbox.ids();
     blocking(move || {
         let options = Options::new(ids);
         let wrong =

@@ -5,13 +5,11 @@ use std::fs::File;
 
 use innkeeper_reset::baseline::Surroundings;
 use innkeeper_reset::components::{Component, processes};
-use innkeeper_reset::ids::IdMap;
 use innkeeper_reset::observe::{self, Observer, ProcDir};
 
 use super::{Running, Template, marks};
 use crate::inside::{self, observe::Observe};
 use crate::sandbox::{Machine, Sandbox};
-use crate::spawner::build::IDS;
 
 /// What a process is called that belongs to no service: pid 1 by its role, others as extra.
 const INIT: &str = "init";
@@ -110,12 +108,10 @@ fn processes_now(
     services: &[Running],
 ) -> Result<Facts, String> {
     let proc = host_proc()?;
-    let ids = IdMap {
-        base: sandbox.base,
-        count: IDS,
-    };
-    let pids = sandbox.live.group().pids().map_err(|e| e.to_string())?;
-    let mut owners = HashMap::from([(sandbox.live.init_pid(), INIT.to_owned())]);
+    let ids = sandbox.ids();
+    let pids = sandbox.live.pids().map_err(|e| e.to_string())?;
+    let init = sandbox.live.init_pid().map(|pid| (pid, INIT.to_owned()));
+    let mut owners: HashMap<i32, String> = init.into_iter().collect();
     for service in services {
         for pid in service.group.pids().map_err(|e| e.to_string())? {
             owners.insert(pid, service.name.clone());
@@ -138,9 +134,12 @@ fn processes_now(
 }
 
 fn limits(sandbox: &Sandbox) -> Result<Facts, String> {
-    let groups = sandbox.live.group().limits().map_err(|e| e.to_string())?;
-    let pid = sandbox.live.init_pid().unsigned_abs();
-    observe::limits(&host_proc()?, pid, &groups.into_iter().collect()).map_err(|e| e.to_string())
+    let (Some(group), Some(pid)) = (sandbox.live.group(), sandbox.live.init_pid()) else {
+        return sandbox.limits_at_birth();
+    };
+    let groups = group.limits().map_err(|e| e.to_string())?;
+    let groups = groups.into_iter().collect();
+    observe::limits(&host_proc()?, pid.unsigned_abs(), &groups).map_err(|e| e.to_string())
 }
 
 /// The digests of the lowers that a sandbox was built over, if each is the recorded one:

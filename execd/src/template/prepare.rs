@@ -213,12 +213,11 @@ async fn leftovers(sandbox: &Sandbox) -> Result<Option<String>, TemplateError> {
     let look = || -> Result<Vec<i32>, TemplateError> {
         let pids = sandbox
             .live
-            .group()
             .pids()
             .map_err(|e| TemplateError::Capture(e.to_string()))?;
         Ok(pids
             .into_iter()
-            .filter(|pid| *pid != sandbox.live.init_pid())
+            .filter(|pid| Some(*pid) != sandbox.live.init_pid())
             .collect())
     };
     if look()?.is_empty() && look()?.is_empty() {

@@ -15,7 +15,7 @@ use crate::sys::process;
 
 /// An empty directory and an empty file that hide what lies below them: the sandbox's own,
 /// since locks and watches of different sandboxes would meet on shared ones.
-pub(super) struct Masks {
+pub(crate) struct Masks {
     directory: OwnedFd,
     file: OwnedFd,
     /// The file system that holds them, until they are mounted.
@@ -24,7 +24,7 @@ pub(super) struct Masks {
 
 impl Masks {
     /// Makes them.
-    pub(super) fn make() -> io::Result<Self> {
+    pub(crate) fn make() -> io::Result<Self> {
         let fs = Filesystem::open(c"tmpfs")?;
         fs.set(c"size", "4k")?;
         fs.set(c"nr_inodes", "4")?;
@@ -100,29 +100,38 @@ pub(super) fn mount_all(
 ) -> Result<(), Failure> {
     let quiet = NOSUID | NODEV | NOEXEC;
     attach(c"proc", quiet, "proc", |_| Ok(()))?;
-    for path in HIDDEN {
-        hide(path, masks)?;
-    }
+    hide_in_proc(masks)?;
     let at = directory("dev")?;
     mount::attach(dev, at.as_fd()).map_err(Failure::at("mounting /dev"))?;
-    let terminal_group = (spec.base + 5).to_string();
-    // The roots of these belong to the guest's root: whoever creates them owns them.
-    process::set_filesystem_ids(spec.base);
-    let own = own_mounts(spec, &terminal_group);
-    process::set_filesystem_ids(0);
-    own?;
-    attach(c"mqueue", quiet, "dev/mqueue", |_| Ok(()))?;
-    for path in ["dev/pts", "dev/shm", "dev/mqueue"] {
-        settle(path, spec.base)?;
-    }
+    mount_in_dev(spec.base, spec.shm_bytes)?;
     attach(c"sysfs", quiet | RDONLY, "sys", |_| Ok(()))?;
-    for path in HIDDEN_IN_SYS {
-        hide(path, masks)?;
-    }
-    Ok(())
+    hide_in_sys(masks)
 }
 
-fn own_mounts(spec: &BuildSpec, terminal_group: &str) -> Result<(), Failure> {
+/// Hides what of /proc is hidden.
+pub(crate) fn hide_in_proc(masks: &Masks) -> Result<(), Failure> {
+    HIDDEN.iter().try_for_each(|path| hide(path, masks))
+}
+
+/// Hides what of /sys is hidden.
+pub(crate) fn hide_in_sys(masks: &Masks) -> Result<(), Failure> {
+    HIDDEN_IN_SYS.iter().try_for_each(|path| hide(path, masks))
+}
+
+/// The file systems below /dev, whose roots belong to the guest's root, the id `base`.
+pub(crate) fn mount_in_dev(base: u32, shm_bytes: u64) -> Result<(), Failure> {
+    // Whoever creates them owns them.
+    process::set_filesystem_ids(base);
+    let own = own_mounts(shm_bytes, &(base + 5).to_string());
+    process::set_filesystem_ids(0);
+    own?;
+    attach(c"mqueue", NOSUID | NODEV | NOEXEC, "dev/mqueue", |_| Ok(()))?;
+    ["dev/pts", "dev/shm", "dev/mqueue"]
+        .into_iter()
+        .try_for_each(|path| settle(path, base))
+}
+
+fn own_mounts(shm_bytes: u64, terminal_group: &str) -> Result<(), Failure> {
     attach(c"devpts", NOSUID | NOEXEC, "dev/pts", |fs| {
         fs.flag(c"newinstance")?;
         fs.set(c"ptmxmode", "0666")?;
@@ -130,7 +139,7 @@ fn own_mounts(spec: &BuildSpec, terminal_group: &str) -> Result<(), Failure> {
         fs.set(c"gid", terminal_group)
     })?;
     attach(c"tmpfs", NOSUID | NODEV | NOEXEC, "dev/shm", |fs| {
-        fs.set(c"size", &spec.shm_bytes.to_string())?;
+        fs.set(c"size", &shm_bytes.to_string())?;
         fs.set(c"mode", "1777")
     })
 }
@@ -162,12 +171,12 @@ fn settle(path: &str, base: u32) -> Result<(), Failure> {
 
 /// Opens a directory of the sandbox without following any link: an image may have put one
 /// in the place of `/proc`.
-fn directory(path: &str) -> Result<OwnedFd, Failure> {
+pub(crate) fn directory(path: &str) -> Result<OwnedFd, Failure> {
     open(path, OFlags::PATH | OFlags::DIRECTORY)
         .map_err(|error| Failure::of(format!("opening /{path} of the image"), error))
 }
 
-fn open(path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+pub(crate) fn open(path: &str, flags: OFlags) -> io::Result<OwnedFd> {
     let how = ResolveFlags::NO_SYMLINKS;
     let opened = rustix::fs::openat2(
         CWD,

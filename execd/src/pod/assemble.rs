@@ -1,0 +1,135 @@
+//! The daemon's side of a sandbox in a pod.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::{CWD, Gid, Mode, OFlags, Uid, openat};
+
+use super::recipe::{Recipe, Upper};
+use super::{Ids, Layout, Own, Spaces, Standing};
+use crate::live::Live;
+use crate::sandbox::{
+    BuildError, HOSTNAME, Parts, Plan, SHM, Sandbox, device, step, upper, upper::make_pair,
+};
+use crate::spawner::{SpawnError, Spawner};
+use crate::store::Store;
+
+/// What sandboxes are made with in a pod.
+#[derive(Debug)]
+pub struct Pod {
+    /// The spawner.
+    pub spawner: Spawner,
+    /// Layers, prepared layers and uppers.
+    pub store: Arc<Store>,
+    /// The daemon's own processes.
+    pub own: Arc<Own>,
+    /// The pod's two ids.
+    pub ids: Ids,
+    /// How the image comes here.
+    pub layout: Layout,
+    /// What this container allows.
+    pub standing: Standing,
+    /// Changes with every start of the daemon.
+    pub boot_id: String,
+}
+
+impl Pod {
+    /// Builds a sandbox.
+    ///
+    /// # Errors
+    /// [`BuildError`]; nothing of the sandbox is left then.
+    pub async fn build(&self, plan: Plan) -> Result<Sandbox, BuildError> {
+        let name = format!("{}.{}", plan.slot, plan.generation);
+        let built = self.put_together(&plan, &name).await;
+        if built.is_err() {
+            self.store.discard(&self.store.upper(&name));
+        }
+        built
+    }
+
+    async fn put_together(&self, plan: &Plan, name: &str) -> Result<Sandbox, BuildError> {
+        let mut lowers = Vec::new();
+        let mut paths = Vec::new();
+        for path in &plan.lowers {
+            lowers.push(self.store.layer(path)?);
+            paths.push(self.store.path(path));
+        }
+        let upper = match plan.upper {
+            upper::Kind::Memory { bytes, inodes } => Upper::Memory { bytes, inodes },
+            upper::Kind::Image { .. } | upper::Kind::Disk => Upper::Directory(
+                self.on_disk(name, &lowers)
+                    .map_err(step("making the upper on disk"))?,
+            ),
+        };
+        // A write to a terminal sets the time of its node, which is the container's.
+        device::settle_nodes();
+        let recipe = Recipe {
+            lowers: paths,
+            upper,
+            own_network: plan.own_network,
+            left_out: self.ids.own,
+            killer: self.ids.killer,
+            hostname: HOSTNAME.to_owned(),
+            shm_bytes: SHM,
+        };
+        let (seen, killer, descriptors) = self.spawner.assemble(recipe).await?;
+        self.own
+            .add(killer)
+            .map_err(step("finding the killer of a sandbox"))?;
+        let mut namespaces = descriptors;
+        let rest = namespaces.split_off(namespaces.len().saturating_sub(3));
+        let [overlay, upper, killer] =
+            <[OwnedFd; 3]>::try_from(rest).map_err(|_| SpawnError::Lost)?;
+        let spaces = Spaces {
+            namespaces,
+            network: plan.own_network,
+            killer,
+            spawner: self.spawner.clone(),
+            own: Arc::clone(&self.own),
+        };
+        Ok(Sandbox {
+            live: Arc::new(Live::in_pod(name, plan, &self.boot_id, spaces)),
+            overlay,
+            lowers,
+            base: 0,
+            own_network: plan.own_network,
+            seen_at_birth: seen.inside,
+            parts: Parts::Pod {
+                upper,
+                limits: seen.limits,
+            },
+        })
+    }
+
+    /// A directory of the store, which the guest's root owns.
+    fn on_disk(&self, name: &str, lowers: &[OwnedFd]) -> io::Result<PathBuf> {
+        let path = self.store.upper(name);
+        fs::create_dir(&path)?;
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let directory = openat(CWD, &path, flags, Mode::empty())?;
+        make_pair(directory.as_fd(), lowers)?;
+        for part in ["w", "u"] {
+            let root = (Some(Uid::ROOT), Some(Gid::ROOT));
+            if part == "w" || lowers.is_empty() {
+                rustix::fs::chownat(
+                    &directory,
+                    part,
+                    root.0,
+                    root.1,
+                    rustix::fs::AtFlags::empty(),
+                )?;
+            }
+        }
+        Ok(path)
+    }
+
+    /// Gives up everything of a sandbox whose processes are gone. Its mounts go with the last
+    /// of its descriptors, behind the path.
+    pub fn dispose(&self, sandbox: Sandbox) {
+        self.store.discard(&self.store.upper(&sandbox.live.sandbox));
+        tokio::task::spawn_blocking(move || drop(sandbox));
+    }
+}

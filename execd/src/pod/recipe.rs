@@ -1,0 +1,53 @@
+//! What the daemon asks its spawner to build, and what comes back.
+
+use std::path::PathBuf;
+
+use innkeeper_reset::components::Facts;
+use serde::{Deserialize, Serialize};
+
+use crate::inside::observe::Inside;
+
+/// A sandbox to build.
+///
+/// Descriptors of the answer: the namespaces (user, mount, ipc, uts and, where it is the
+/// sandbox's own, network), the merged tree, the upper, the killer's channel.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Recipe {
+    /// Directories, topmost first, by their paths in the container.
+    pub lowers: Vec<PathBuf>,
+    /// The writable layer.
+    pub upper: Upper,
+    /// A network namespace of its own; else the container's.
+    pub own_network: bool,
+    /// The daemon's id, which the guest's map leaves out.
+    pub left_out: u32,
+    /// The id for killing.
+    pub killer: u32,
+    /// Name of the host, as the guest sees it.
+    pub hostname: String,
+    /// Bytes of `/dev/shm`.
+    pub shm_bytes: u64,
+}
+
+/// The writable layer of a sandbox.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Upper {
+    /// A tmpfs in the sandbox's own mount namespace, which goes with it.
+    Memory {
+        /// Bytes.
+        bytes: u64,
+        /// Inodes.
+        inodes: u64,
+    },
+    /// A directory that holds `u` and `w`.
+    Directory(PathBuf),
+}
+
+/// What the builder saw before anything of the guest ran.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Seen {
+    /// Kernel objects.
+    pub inside: Inside,
+    /// What it was limited to.
+    pub limits: Facts,
+}

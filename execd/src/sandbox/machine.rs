@@ -1,0 +1,94 @@
+//! The one place that knows whose rights there are: what is done to a sandbox as a whole goes
+//! through here, to root's way or to a pod's.
+
+use std::sync::Arc;
+
+use innkeeper_reset::observe::Programs;
+
+use super::{BuildError, Plan, Root, Sandbox};
+use crate::pod::Pod;
+use crate::spawner::Spawner;
+use crate::store::Store;
+
+/// The parts that every sandbox of this daemon is made and looked at with.
+#[derive(Debug)]
+pub struct Machine {
+    /// The spawner.
+    pub spawner: Spawner,
+    /// The layer store.
+    pub store: Arc<Store>,
+    /// Digests of programs that services run, by what the kernel says of their files.
+    pub programs: Programs,
+    /// Changes with every start of the daemon.
+    pub boot_id: String,
+    /// The daemon's build and the kernel.
+    pub platform: String,
+    /// How sandboxes are made.
+    pub means: Means,
+}
+
+/// How sandboxes are made: by whose rights.
+#[derive(Debug)]
+pub enum Means {
+    /// By root, many on one machine.
+    Root(Root),
+    /// In a container, by what it allows, one at a time.
+    Pod(Pod),
+}
+
+impl Machine {
+    /// Builds a sandbox.
+    ///
+    /// # Errors
+    /// [`BuildError`]; nothing of the sandbox is left then.
+    pub async fn build(&self, plan: Plan) -> Result<Sandbox, BuildError> {
+        match &self.means {
+            Means::Root(root) => root.build(plan).await,
+            Means::Pod(pod) => pod.build(plan).await,
+        }
+    }
+
+    /// Gives up a dead sandbox but keeps its upper on disk, which nothing can write any more
+    /// when this returns.
+    pub fn release(&self, sandbox: Sandbox) {
+        match &self.means {
+            Means::Root(root) => root.release(sandbox),
+            // Its descriptors were all that kept it.
+            Means::Pod(_) => drop(sandbox),
+        }
+    }
+
+    /// Gives up everything of a sandbox whose processes are gone. The upper on disk is
+    /// renamed away; mounts and groups go behind the path, since freeing 10,000 dirty
+    /// entries takes some 20 ms.
+    pub fn dispose(&self, sandbox: Sandbox) {
+        match &self.means {
+            Means::Root(root) => root.dispose(sandbox),
+            Means::Pod(pod) => pod.dispose(sandbox),
+        }
+    }
+
+    /// How sandboxes are put back.
+    pub fn strategy(&self) -> &'static str {
+        match &self.means {
+            Means::Root(_) => "layered",
+            Means::Pod(pod) => pod.layout.strategy(),
+        }
+    }
+
+    /// With whose rights.
+    pub fn rights(&self) -> &'static str {
+        match &self.means {
+            Means::Root(_) => "root",
+            Means::Pod(pod) => pod.standing.rights.word(),
+        }
+    }
+
+    /// Keeps ready what is made ahead, for as long as the daemon runs.
+    pub async fn make_ahead(&self) {
+        match &self.means {
+            Means::Root(root) => root.keep_kits_ready().await,
+            Means::Pod(_) => {}
+        }
+    }
+}
