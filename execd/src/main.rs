@@ -17,8 +17,10 @@ mod live;
 mod local_pod;
 mod orphan;
 mod pod;
+mod replica;
 mod rpc;
 mod sandbox;
+mod sliced;
 mod slots;
 mod spawner;
 mod store;
@@ -41,7 +43,7 @@ usage: execd --state DIR              serve sandboxes; the socket is DIR/execd/e
                                       make a local pod and stay until it has ended
        execd pod --state DIR --rights pod|user --sweep
                                       remove what dead pods have left
-       execd --layout mounted --store DIR --state DIR --socket PATH
+       execd --layout mounted|sliced --store DIR --state DIR --socket PATH
                                       serve one sandbox in a container, with its rights alone
        execd floor clone|spawn|walk DIR|socket BYTES [--n N]
                                       time what the kernel alone needs, as JSON

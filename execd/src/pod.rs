@@ -29,12 +29,12 @@ mod vigil;
 mod visible;
 
 pub use assemble::Pod;
-pub use build::assemble;
+pub use build::{Root, assemble};
 pub use cross::cross;
 pub use facts::facts;
 pub use kin::Kin;
 pub use leave::{Ids, leave};
-pub use recipe::{Recipe, Seen};
+pub use recipe::{Recipe, Seen, Upper};
 pub use rights::Standing;
 pub use run::{Options, run};
 pub use settle::settle;

@@ -7,17 +7,21 @@ mod machine;
 pub mod overlay;
 pub mod upper;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use innkeeper_reset::capture::{CaptureError, Options};
 use innkeeper_reset::components::Facts;
+use innkeeper_reset::files::{self, FilesReport};
 use innkeeper_reset::ids::IdMap;
+use innkeeper_reset::tree::Tree;
 use thiserror::Error;
 
 use crate::cgroup::{Group, Hierarchy, Limits};
 use crate::inside::observe::{Inside, Observe};
 use crate::live::{Defaults, Live};
+use crate::sliced;
 use crate::spawner::build::IDS;
 use crate::spawner::protocol::BuildSpec;
 use crate::spawner::{SpawnError, Spawner};
@@ -131,8 +135,10 @@ pub(crate) enum Parts {
     },
     /// A pod's or a user's.
     Pod {
-        /// The upper directory, with the guest's ids.
+        /// The upper directory, with the guest's ids; of slices, the directory of all uppers.
         upper: OwnedFd,
+        /// Paths of the slices of its root; none where the root is one overlay.
+        slices: Vec<Vec<u8>>,
         /// The limits of its first process, which it read itself.
         limits: Facts,
     },
@@ -317,11 +323,33 @@ impl Sandbox {
         }
     }
 
-    /// The writable layer, with the guest's ids.
-    pub fn upper(&self) -> BorrowedFd<'_> {
+    /// Paths at which another overlay is part of its root.
+    pub fn slices(&self) -> &[Vec<u8>] {
         match &self.parts {
-            Parts::Root { upper, .. } => upper.raw(),
-            Parts::Pod { upper, .. } => upper.as_fd(),
+            Parts::Root { .. } => &[],
+            Parts::Pod { slices, .. } => slices,
+        }
+    }
+
+    /// Compares what was written since it was built with a baseline, naming at most `limit`
+    /// differences: after a reset, nothing.
+    ///
+    /// # Errors
+    /// When an upper cannot be read.
+    pub fn written(
+        &self,
+        baseline: &Tree,
+        options: &Options<'_>,
+        limit: usize,
+    ) -> Result<FilesReport, CaptureError> {
+        match &self.parts {
+            Parts::Root { upper, .. } => files::upper(upper.raw(), None, baseline, options, limit),
+            Parts::Pod { upper, slices, .. } if slices.is_empty() => {
+                files::upper(upper.as_fd(), None, baseline, options, limit)
+            }
+            Parts::Pod { upper, slices, .. } => {
+                sliced::written(upper.as_fd(), slices, baseline, options, limit)
+            }
         }
     }
 }

@@ -17,7 +17,8 @@ use thiserror::Error;
 
 use crate::cgroup::Limits;
 use crate::live::Defaults;
-use crate::sandbox::{BuildError, upper};
+use crate::replica::ReplicaError;
+use crate::sandbox::{BuildError, Machine, upper};
 use crate::store::layer_path;
 
 pub use baseline::{First, first_ready};
@@ -64,6 +65,9 @@ pub enum TemplateError {
     /// Looking at it failed.
     #[error("the baseline could not be captured: {0}")]
     Capture(String),
+    /// What it wrote could not be made a layer.
+    #[error("the prepared layer cannot be kept")]
+    Keep(#[from] ReplicaError),
     /// Its record on disk failed.
     #[error("the prepared template cannot be stored")]
     Store(#[source] std::io::Error),
@@ -160,7 +164,12 @@ fn defaults(spec: &TemplateSpec) -> Defaults {
     }
 }
 
-fn image_lowers(spec: &TemplateSpec) -> Vec<String> {
+/// The image's layers as directories of the store, topmost first; none where the image is the
+/// container's own root.
+fn image_lowers(machine: &Machine, spec: &TemplateSpec) -> Vec<String> {
+    if machine.is_own_image() {
+        return Vec::new();
+    }
     spec.layers
         .iter()
         .rev()

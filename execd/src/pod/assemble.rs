@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, Gid, Mode, OFlags, Uid, openat};
 
-use super::recipe::{Recipe, Upper};
+use super::recipe::{Recipe, Source, Upper};
 use super::{Ids, Layout, Own, Spaces, Standing};
 use crate::live::Live;
 use crate::sandbox::{
     BuildError, HOSTNAME, Parts, Plan, SHM, Sandbox, device, step, upper, upper::make_pair,
 };
+use crate::sliced;
 use crate::spawner::{SpawnError, Spawner};
 use crate::store::Store;
 
@@ -30,6 +31,8 @@ pub struct Pod {
     pub ids: Ids,
     /// How the image comes here.
     pub layout: Layout,
+    /// The container's own root as a ground for sandboxes, where that is the image.
+    pub sliced: Option<sliced::Layout>,
     /// What this container allows.
     pub standing: Standing,
     /// Changes with every start of the daemon.
@@ -51,12 +54,12 @@ impl Pod {
     }
 
     async fn put_together(&self, plan: &Plan, name: &str) -> Result<Sandbox, BuildError> {
-        let mut lowers = Vec::new();
-        let mut paths = Vec::new();
-        for path in &plan.lowers {
-            lowers.push(self.store.layer(path)?);
-            paths.push(self.store.path(path));
-        }
+        let lowers = self.open_lowers(&plan.lowers)?;
+        let mut paths = plan.lowers.iter().map(|path| self.store.path(path));
+        let source = match &self.sliced {
+            None => Source::Trees(paths.collect()),
+            Some(layout) => Source::Slices(layout.base(paths.next())),
+        };
         let upper = match plan.upper {
             upper::Kind::Memory { bytes, inodes } => Upper::Memory { bytes, inodes },
             upper::Kind::Image { .. } | upper::Kind::Disk => Upper::Directory(
@@ -67,7 +70,7 @@ impl Pod {
         // A write to a terminal sets the time of its node, which is the container's.
         device::settle_nodes();
         let recipe = Recipe {
-            lowers: paths,
+            source,
             upper,
             own_network: plan.own_network,
             left_out: self.ids.own,
@@ -99,9 +102,35 @@ impl Pod {
             seen_at_birth: seen.inside,
             parts: Parts::Pod {
                 upper,
+                slices: self.slices().to_vec(),
                 limits: seen.limits,
             },
         })
+    }
+
+    /// Opens the lowers of a sandbox: directories of the store, then the parts of the container's
+    /// own root, where that is the image.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn open_lowers(&self, paths: &[String]) -> Result<Vec<OwnedFd>, BuildError> {
+        let mut opened = Vec::new();
+        for path in paths {
+            opened.push(self.store.layer(path)?);
+        }
+        if let Some(layout) = &self.sliced {
+            opened.extend(
+                layout
+                    .lowers()
+                    .map_err(step("opening the container's root"))?,
+            );
+        }
+        Ok(opened)
+    }
+
+    /// The slices of the root of every sandbox here.
+    pub fn slices(&self) -> &[Vec<u8>] {
+        self.sliced.as_ref().map_or(&[], sliced::Layout::slices)
     }
 
     /// A directory of the store, which the guest's root owns.
@@ -110,6 +139,10 @@ impl Pod {
         fs::create_dir(&path)?;
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = openat(CWD, &path, flags, Mode::empty())?;
+        if self.sliced.is_some() {
+            rustix::fs::fchown(&directory, Some(Uid::ROOT), Some(Gid::ROOT))?;
+            return Ok(path);
+        }
         make_pair(directory.as_fd(), lowers)?;
         for part in ["w", "u"] {
             let root = (Some(Uid::ROOT), Some(Gid::ROOT));

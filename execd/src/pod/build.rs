@@ -7,6 +7,8 @@ mod furniture;
 mod map;
 mod mounted;
 
+pub use mounted::Root;
+
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -15,8 +17,9 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde_json::value::RawValue;
 
 use super::killer;
-use super::recipe::{Recipe, Seen};
+use super::recipe::{Recipe, Seen, Source};
 use crate::inside::observe::{Observe, look};
+use crate::sliced;
 use crate::spawner::build::drop_rights;
 use crate::spawner::enter::Failure;
 use crate::spawner::wire;
@@ -117,8 +120,17 @@ fn put_together(
     // Not with the others: who makes it owns its message queues.
     process::unshare(process::NEW_IPC).map_err(Failure::at("making an ipc namespace"))?;
     let outside = furniture::Outside::take()?;
-    let root = mounted::make(recipe)?;
+    let (root, slices) = match &recipe.source {
+        Source::Trees(lowers) => (mounted::make(lowers, &recipe.upper)?, None),
+        Source::Slices(base) => {
+            let (root, slices) = sliced::assemble(base, &recipe.upper)?;
+            (root, Some(slices))
+        }
+    };
     mount::abandon_root_for(root.overlay.as_fd()).map_err(Failure::at("changing the root"))?;
+    if let Some(slices) = slices {
+        slices.attach()?;
+    }
     furniture::place(&outside, recipe)?;
     process::set_hostname(&recipe.hostname).map_err(Failure::at("naming the host"))?;
     if recipe.own_network {

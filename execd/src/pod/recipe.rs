@@ -6,6 +6,7 @@ use innkeeper_reset::components::Facts;
 use serde::{Deserialize, Serialize};
 
 use crate::inside::observe::Inside;
+use crate::sliced::Base;
 
 /// A sandbox to build.
 ///
@@ -13,8 +14,8 @@ use crate::inside::observe::Inside;
 /// sandbox's own, network), the merged tree, the upper, the killer's channel.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Recipe {
-    /// Directories, topmost first, by their paths in the container.
-    pub lowers: Vec<PathBuf>,
+    /// What its root is made from.
+    pub source: Source,
     /// The writable layer.
     pub upper: Upper,
     /// A network namespace of its own; else the container's.
@@ -29,8 +30,17 @@ pub struct Recipe {
     pub shm_bytes: u64,
 }
 
-/// The writable layer of a sandbox.
+/// What the root of a sandbox is made from, by paths in the container.
 #[derive(Debug, Serialize, Deserialize)]
+pub enum Source {
+    /// Directories, topmost first.
+    Trees(Vec<PathBuf>),
+    /// The container's own root.
+    Slices(Base),
+}
+
+/// The writable layer of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Upper {
     /// A tmpfs in the sandbox's own mount namespace, which goes with it.
     Memory {
@@ -39,7 +49,7 @@ pub enum Upper {
         /// Inodes.
         inodes: u64,
     },
-    /// A directory that holds `u` and `w`.
+    /// A directory that holds `u` and `w`; of slices, an empty one that the guest's root owns.
     Directory(PathBuf),
 }
 

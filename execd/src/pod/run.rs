@@ -13,6 +13,7 @@ use innkeeper_reset::observe::Programs;
 use super::{Ids, Layout, Own, Pod, Standing, leave};
 use crate::daemon;
 use crate::sandbox::{Machine, Means};
+use crate::sliced;
 use crate::spawner::{Spawner, launch};
 use crate::store::Store;
 
@@ -40,11 +41,8 @@ const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// When this container allows no sandboxes, with a sentence that says what to change.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     daemon::log_to_stderr();
-    match options.layout {
-        Layout::Mounted => {}
-        Layout::Sliced | Layout::Plain => {
-            anyhow::bail!("this build has the layout mounted alone")
-        }
+    if options.layout == Layout::Plain {
+        anyhow::bail!("this build has the layouts mounted and sliced alone");
     }
     let standing = Standing::find().context("what this container allows cannot be found out")?;
     if let Some(refusal) = standing.refusal() {
@@ -54,6 +52,10 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let listener = listen(&options.socket)?;
     let spill = options.state.join("spill");
     fs::create_dir_all(&spill).with_context(|| format!("{} cannot be made", spill.display()))?;
+    let sliced = match options.layout {
+        Layout::Sliced => Some(take_apart(options)?),
+        Layout::Mounted | Layout::Plain => None,
+    };
     let ids = Ids::draw().context("no id can be drawn")?;
     let launched =
         launch::launch(&[ids.own.to_string()]).context("the spawner cannot be started")?;
@@ -64,8 +66,25 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         .build()?;
     runtime.block_on(async {
         start_threads().await?;
-        serve(options, standing, ids, launched, listener, &spill).await
+        serve(options, standing, sliced, ids, launched, listener, &spill).await
     })
+}
+
+/// Makes the container's own root a ground for sandboxes, anew at every start: what an earlier
+/// one made may be of another root.
+fn take_apart(options: &Options) -> anyhow::Result<sliced::Layout> {
+    let template = options.state.join("template");
+    match fs::remove_dir_all(&template) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).context("an old template cannot be removed");
+        }
+        Ok(()) | Err(_) => {}
+    }
+    fs::create_dir(&template).context("a template cannot be made")?;
+    let program = std::env::current_exe().unwrap_or_default();
+    let socket = options.socket.parent().unwrap_or(&options.socket);
+    let own = [&program, &options.state, &options.store, socket];
+    sliced::Layout::make(&template, &own).context("the container's root cannot be taken apart")
 }
 
 /// A socket that only this process's user opens.
@@ -95,13 +114,17 @@ async fn start_threads() -> anyhow::Result<()> {
 async fn serve(
     options: &Options,
     standing: Standing,
+    sliced: Option<sliced::Layout>,
     ids: Ids,
     launched: launch::Launched,
     listener: UnixListener,
     spill: &Path,
 ) -> anyhow::Result<()> {
     let spawner = Spawner::attach(launched.socket)?;
-    let store = Arc::new(Store::open_apart(&options.state, &options.store)?);
+    let store = Arc::new(match sliced {
+        Some(_) => Store::open(&options.state)?,
+        None => Store::open_apart(&options.state, &options.store)?,
+    });
     let boot_id = daemon::boot_id()?;
     let pod = Pod {
         spawner: spawner.clone(),
@@ -109,6 +132,7 @@ async fn serve(
         own: Arc::new(Own::new(launched.child.id() as i32)?),
         ids,
         layout: options.layout,
+        sliced,
         standing,
         boot_id: boot_id.clone(),
     };

@@ -1,12 +1,17 @@
 //! The one place that knows whose rights there are: what is done to a sandbox as a whole goes
 //! through here, to root's way or to a pod's.
 
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
+use innkeeper_reset::files::Depth;
 use innkeeper_reset::observe::Programs;
 
 use super::{BuildError, Plan, Root, Sandbox};
 use crate::pod::Pod;
+use crate::replica::{self, ReplicaError};
+use crate::sliced;
 use crate::spawner::Spawner;
 use crate::store::Store;
 
@@ -89,6 +94,58 @@ impl Machine {
         match &self.means {
             Means::Root(root) => root.keep_kits_ready().await,
             Means::Pod(_) => {}
+        }
+    }
+
+    /// Opens the lowers of a sandbox, by directories of the store and, where the image is the
+    /// container's own root, that root's parts.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn open_lowers(&self, paths: &[String]) -> Result<Vec<OwnedFd>, BuildError> {
+        match &self.means {
+            Means::Root(root) => {
+                let opened = paths.iter().map(|path| root.store.layer(path));
+                Ok(opened.collect::<Result<_, _>>()?)
+            }
+            Means::Pod(pod) => pod.open_lowers(paths),
+        }
+    }
+
+    /// Makes the upper of a finished prepare a lower at `target`.
+    ///
+    /// # Errors
+    /// When it cannot be moved; then the target is of no use.
+    pub fn keep_upper(&self, upper: &Path, target: &Path) -> Result<(), ReplicaError> {
+        match &self.means {
+            Means::Pod(pod) if pod.sliced.is_some() => sliced::keep(upper, pod.slices(), target),
+            Means::Root(_) | Means::Pod(_) => replica::bring(&upper.join("u"), target),
+        }
+    }
+
+    /// Paths at which another overlay is part of the root of every sandbox.
+    pub fn slices(&self) -> &[Vec<u8>] {
+        match &self.means {
+            Means::Root(_) => &[],
+            Means::Pod(pod) => pod.slices(),
+        }
+    }
+
+    /// Whether the image is the container's own root, and not in the store.
+    pub fn is_own_image(&self) -> bool {
+        match &self.means {
+            Means::Root(_) => false,
+            Means::Pod(pod) => pod.sliced.is_some(),
+        }
+    }
+
+    /// How thoroughly the files of a blank slot's first sandbox are checked. A store's layers have
+    /// been hashed by whoever unpacked them; a container's own root is vouched for by nobody here.
+    pub fn first_depth(&self) -> Depth {
+        if self.is_own_image() {
+            Depth::Full
+        } else {
+            Depth::Swap
         }
     }
 }

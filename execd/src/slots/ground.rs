@@ -131,17 +131,12 @@ impl Ground for SlotGround {
         let tree = &self.template.tree;
         let within = |ids: IdMap| Options {
             deadline: Some(by),
+            entered: sandbox.slices().to_vec(),
             ..Options::new(ids)
         };
         let merged = sandbox.overlay.as_fd();
         let report = match depth {
-            Depth::Swap => files::upper(
-                sandbox.upper(),
-                None,
-                tree,
-                &within(IdMap::CANONICAL),
-                NAMED,
-            ),
+            Depth::Swap => sandbox.written(tree, &within(IdMap::CANONICAL), NAMED),
             Depth::Walk => files::walk(
                 merged,
                 tree,
@@ -151,7 +146,10 @@ impl Ground for SlotGround {
             ),
             Depth::Full => files::full(merged, tree, &within(sandbox.ids()), NAMED),
         };
-        report.map_err(|e| Fault::of(&e))
+        let report = report.map_err(|e| Fault::of(&e))?;
+        let (read, trusted) = (report.bytes_read(), report.files_trusted());
+        tracing::debug!(slot = self.slot, read, trusted, "files");
+        Ok(report)
     }
 
     fn start_services(&mut self, by: Instant) -> Result<(), Fault> {

@@ -100,7 +100,7 @@ impl Slots {
         let make = may_prepare.then_some(make);
         let template = self
             .templates
-            .get_or_make(&self.machine.store, spec, make)
+            .get_or_make(&self.machine, spec, make)
             .await
             .map_err(|error| status_of(&error))?;
         let files = files_digest(&template.baseline);
@@ -116,7 +116,13 @@ impl Slots {
             return Ok((Held::new(sandbox, template, services), true));
         }
         let (verdict, ground) = self
-            .put_back(slot, template, None, generation + 1, Depth::Swap)
+            .put_back(
+                slot,
+                template,
+                None,
+                generation + 1,
+                self.machine.first_depth(),
+            )
             .await?;
         match (verdict, ground.into_held()) {
             (Verdict::Clean(_), Some(held)) => Ok((held, false)),

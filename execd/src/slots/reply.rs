@@ -19,9 +19,10 @@ pub(super) fn status_of(error: &TemplateError) -> Status {
         TemplateError::Prepare { .. }
         | TemplateError::BaseCommit(_)
         | TemplateError::Service { .. } => Status::out_of_range(text),
-        TemplateError::Build(_) | TemplateError::Capture(_) | TemplateError::Store(_) => {
-            Status::internal(text)
-        }
+        TemplateError::Build(_)
+        | TemplateError::Capture(_)
+        | TemplateError::Keep(_)
+        | TemplateError::Store(_) => Status::internal(text),
     }
 }
 

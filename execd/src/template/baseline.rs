@@ -51,7 +51,7 @@ pub async fn first_ready(
     let upper = upper_kind(spec)?;
     let prepared = prepare::run(machine, spec, slot).await?;
     let prepared_digest = freeze(machine, spec, &prepared.name).await?;
-    let lowers = stored::lowers(spec);
+    let lowers = stored::lowers(machine, spec);
     let sandbox = machine
         .build(Plan {
             slot: slot.to_owned(),
@@ -102,10 +102,10 @@ async fn freeze(
     let target = machine.store.prepared(&spec.key);
     machine.store.discard(&target);
     let upper = machine.store.upper(name);
-    let made =
-        fs::create_dir(&target).and_then(|()| fs::rename(upper.join("u"), target.join("tree")));
+    fs::create_dir(&target).map_err(TemplateError::Store)?;
+    let kept = machine.keep_upper(&upper, &target.join("tree"));
     machine.store.discard(&upper);
-    made.map_err(TemplateError::Store)?;
+    kept?;
     let layer = machine
         .store
         .layer(&format!("prepared/{}/tree", spec.key))
@@ -170,6 +170,7 @@ async fn record(
         .or_else(|| (spec.key.is_empty()).then(|| "the template has no key".to_owned()));
     let about = About {
         lower_digests: lowers.to_vec(),
+        slices: sandbox.slices().to_vec(),
         single_use: single_use.clone(),
     };
     stored::write(&machine.store.prepared(&spec.key), &baseline, &tree, &about)?;
@@ -188,9 +189,11 @@ fn host_network(spec: &TemplateSpec) -> Option<String> {
 /// something still changes it, and then nothing can be said to equal it.
 async fn capture_twice(sandbox: &Sandbox) -> Result<(Capture, Result<(), String>), TemplateError> {
     let overlay = sandbox.overlay.try_clone().map_err(TemplateError::Store)?;
-    let ids = sandbox.ids();
+    let options = Options {
+        entered: sandbox.slices().to_vec(),
+        ..Options::new(sandbox.ids())
+    };
     blocking(move || {
-        let options = Options::new(ids);
         let wrong =
             |e: innkeeper_reset::capture::CaptureError| TemplateError::Capture(e.to_string());
         let first = capture(overlay.as_fd(), &options).map_err(wrong)?;

@@ -149,9 +149,13 @@ fn limits(sandbox: &Sandbox) -> Result<Facts, String> {
 /// A sentence that names the layer that is another.
 pub fn proven_lowers(template: &Template, sandbox: &Sandbox) -> Result<Vec<String>, String> {
     let now = marks(&sandbox.lowers).map_err(|e| e.to_string())?;
+    if now.len() != template.lower_marks.len() {
+        return Err("another number of layers was recorded".to_owned());
+    }
     for (place, mark) in now.iter().enumerate() {
         if template.lower_marks.get(place) != Some(mark) {
-            let path = template.lowers.get(place).map_or("?", String::as_str);
+            let path = template.lowers.get(place);
+            let path = path.map_or("of the container's own root", String::as_str);
             return Err(format!(
                 "layer {path} is not the directory that was recorded"
             ));

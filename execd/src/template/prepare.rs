@@ -40,7 +40,7 @@ pub(super) async fn run(
         .build(Plan {
             slot: format!("{slot}-prepare"),
             generation: 1,
-            lowers: image_lowers(spec),
+            lowers: image_lowers(machine, spec),
             upper: upper::Kind::Disk,
             own_network: own_network(spec.prepare_network()),
             limits: Limits {

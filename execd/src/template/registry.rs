@@ -8,7 +8,7 @@ use innkeeper_proto::v1::TemplateSpec;
 use tokio::sync::OnceCell;
 
 use super::{Template, TemplateError, stored};
-use crate::store::Store;
+use crate::sandbox::Machine;
 
 type Cell = Arc<OnceCell<Arc<Template>>>;
 
@@ -29,7 +29,7 @@ impl Templates {
     /// Of `make`; [`TemplateError::NotPrepared`] where it is none.
     pub async fn get_or_make<F>(
         &self,
-        store: &Store,
+        machine: &Machine,
         spec: &TemplateSpec,
         make: Option<F>,
     ) -> Result<Arc<Template>, TemplateError>
@@ -39,7 +39,7 @@ impl Templates {
         let cell = self.cell(&spec.key);
         let template = cell
             .get_or_try_init(async || {
-                if let Some(template) = stored::read(store, spec) {
+                if let Some(template) = stored::read(machine, spec) {
                     return Ok(Arc::new(template));
                 }
                 match make {

@@ -12,7 +12,7 @@ use innkeeper_reset::tree::Tree;
 use serde::{Deserialize, Serialize};
 
 use super::{Template, TemplateError, image_lowers, marks};
-use crate::store::Store;
+use crate::sandbox::Machine;
 
 /// Bytes of a stored tree at most: some 10 million entries.
 const LARGEST_TREE: u64 = 2 << 30;
@@ -21,14 +21,17 @@ const LARGEST_TREE: u64 = 2 << 30;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct About {
     pub(super) lower_digests: Vec<String>,
+    /// The slices of the root over which it was prepared: a prepared layer has a part for each.
+    #[serde(default)]
+    pub(super) slices: Vec<Vec<u8>>,
     pub(super) single_use: Option<String>,
 }
 
 /// The lowers of a template, topmost first, once its prepared layer is in place.
-pub(super) fn lowers(spec: &TemplateSpec) -> Vec<String> {
+pub(super) fn lowers(machine: &Machine, spec: &TemplateSpec) -> Vec<String> {
     let prepared = format!("prepared/{}/tree", spec.key);
     std::iter::once(prepared)
-        .chain(image_lowers(spec))
+        .chain(image_lowers(machine, spec))
         .collect()
 }
 
@@ -57,23 +60,20 @@ pub(super) fn write(
 
 /// Reads a prepared template; none where there is none, or where what is there is
 /// incomplete, damaged or of another format: such a one is never used.
-pub(super) fn read(store: &Store, spec: &TemplateSpec) -> Option<Template> {
-    let directory = store.prepared(&spec.key);
+pub(super) fn read(machine: &Machine, spec: &TemplateSpec) -> Option<Template> {
+    let directory = machine.store.prepared(&spec.key);
     let baseline = Baseline::decode(&fs::read(directory.join("baseline")).ok()?).ok()?;
     let tree = Tree::decode(&fs::read(directory.join("files")).ok()?, LARGEST_TREE).ok()?;
     let about: About = serde_json::from_slice(&fs::read(directory.join("about")).ok()?).ok()?;
     let files = baseline
         .components
         .get(&innkeeper_reset::components::Component::Files)?;
-    if baseline.template_key != spec.key || tree.root() != *files {
+    let other_parts = about.slices != machine.slices();
+    if baseline.template_key != spec.key || tree.root() != *files || other_parts {
         return None;
     }
-    let lowers = lowers(spec);
-    let opened = lowers
-        .iter()
-        .map(|path| store.layer(path))
-        .collect::<Result<Vec<_>, _>>()
-        .ok()?;
+    let lowers = lowers(machine, spec);
+    let opened = machine.open_lowers(&lowers).ok()?;
     Some(Template {
         spec: spec.clone(),
         lower_marks: marks(&opened).ok()?,

@@ -2,38 +2,39 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::pod::recipe::{Recipe, Upper};
+use crate::pod::recipe::Upper;
 use crate::sandbox::upper::{make_mount_points, make_pair, open_directory};
 use crate::spawner::enter::Failure;
 use crate::sys::mount::{self, Filesystem, NODEV};
 
 /// A sandbox's root, not yet entered.
-pub(super) struct Root {
-    pub(super) overlay: OwnedFd,
-    pub(super) upper: OwnedFd,
+pub struct Root {
+    /// The merged tree.
+    pub overlay: OwnedFd,
+    /// The upper directory; of slices, the directory of all uppers.
+    pub upper: OwnedFd,
 }
 
 /// Makes it in the calling process's mount namespace. Everything is opened here: the kernel
 /// takes no layer of another's mount namespace.
-pub(super) fn make(recipe: &Recipe) -> Result<Root, Failure> {
-    let lowers = recipe
-        .lowers
+pub(super) fn make(lowers: &[PathBuf], upper: &Upper) -> Result<Root, Failure> {
+    let volatile = matches!(upper, Upper::Directory(_));
+    let lowers = lowers
         .iter()
         .map(|path| {
             open(path).map_err(|error| Failure::of(format!("opening {}", path.display()), error))
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let (upper, work) = match &recipe.upper {
+    let (upper, work) = match upper {
         Upper::Memory { bytes, inodes } => in_memory(*bytes, *inodes, &lowers),
         Upper::Directory(path) => on_disk(path),
     }
     .map_err(Failure::at("making the upper"))?;
     make_mount_points(upper.as_fd(), &lowers).map_err(Failure::at("making mount points"))?;
-    let volatile = matches!(recipe.upper, Upper::Directory(_));
     let overlay = overlay(&lowers, &upper, &work, volatile)
         .map_err(|error| Failure::of("mounting the overlay".to_owned(), error))?;
     Ok(Root { overlay, upper })
