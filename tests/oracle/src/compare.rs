@@ -33,13 +33,13 @@ impl fmt::Display for Difference {
 /// Every difference between a fresh sandbox and one now that is not noise.
 pub fn compare(fresh: &Record, noise: &Noise, now: &Record) -> Vec<Difference> {
     let mut found = Vec::new();
-    differing(fresh, now, |subject, field, fresh, now| {
-        if !noise.covers(subject, field) {
+    differing(fresh, now, |subject, field, before, after| {
+        if !noise.covers(fresh, subject, field) {
             found.push(Difference {
                 subject: subject.to_owned(),
                 field: field.to_owned(),
-                fresh: fresh.map(str::to_owned),
-                now: now.map(str::to_owned),
+                fresh: before.map(str::to_owned),
+                now: after.map(str::to_owned),
             });
         }
     });

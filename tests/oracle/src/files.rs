@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Statx, StatxFlags, openat, statx};
 use sha2::{Digest, Sha256};
 
+use crate::ids::Ids;
 use crate::text::{error, escaped};
 use crate::{Depth, Record};
 
@@ -25,6 +26,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) kind: &'a str,
     /// Directories that are recorded but not entered.
     pub(crate) views: &'a [&'a str],
+    /// How ids of the files show.
+    pub(crate) ids: Ids,
 }
 
 /// Records everything below an open directory, itself included, which is called `/`.
@@ -95,8 +98,8 @@ impl Visit<'_> {
             }
         };
         let kind = FileType::from_raw_mode(stat.stx_mode.into());
-        attributes::of_stat(self.record, &subject, &stat);
-        attributes::extended(self.record, &subject, directory, name);
+        attributes::of_stat(self.record, &subject, &stat, self.walk.ids);
+        attributes::extended(self.record, &subject, (directory, name), self.walk.ids);
         self.link(&subject, kind, &stat);
         contents::observe(
             self.record,

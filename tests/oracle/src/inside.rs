@@ -6,14 +6,14 @@
 mod clocks;
 mod host;
 mod own;
-mod tables;
 
 use std::os::fd::AsFd;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::files::{self, Walk};
-use crate::{Depth, Record, mounts, processes, tree};
+use crate::ids::Ids;
+use crate::{Depth, Record, ipc, mounts, processes, tables, tree};
 
 /// Trees that are no files of the sandbox but views of the kernel; each is read in its own way.
 const VIEWS: [&str; 2] = ["/proc", "/sys"];
@@ -25,10 +25,11 @@ pub fn observe(depth: Depth) -> Record {
     clocks::observe(&mut record);
     own::observe(&mut record);
     mounts::observe(&mut record, "/proc/self/mountinfo");
-    mounts::space(&mut record);
+    mounts::space(&mut record, "/proc/self/mountinfo", "");
     processes::observe(&mut record, "/proc", &processes::named("/proc"));
     tables::observe(&mut record, "/proc/self/net");
     host::observe(&mut record);
+    ipc::observe(&mut record);
     tree::observe(&mut record, "sysctl", "/proc/sys");
     tree::observe(&mut record, "cgroup", "/sys/fs/cgroup");
     tree::names(&mut record, "sys", "/sys", 3);
@@ -40,6 +41,7 @@ pub fn observe(depth: Depth) -> Record {
                 depth,
                 kind: "file",
                 views: &VIEWS,
+                ids: Ids::SAME,
             },
         ),
         Err(errno) => record.put("file /", "type", crate::text::error(errno)),

@@ -9,17 +9,21 @@
 
 mod compare;
 mod files;
+mod ids;
 pub mod inside;
+mod ipc;
 mod mounts;
 mod noise;
+pub mod outside;
 mod processes;
 mod record;
 mod sys;
+mod tables;
 mod text;
 mod tree;
 
 pub use compare::{Difference, compare};
-pub use noise::{Noise, Unexcused};
+pub use noise::{Noise, Pattern, Unexcused, When};
 pub use record::{Record, RecordError, Subject};
 
 /// How much is observed.

@@ -50,16 +50,17 @@ pub(crate) fn observe(record: &mut Record, path: &str) {
     }
 }
 
-/// Records what df says of every mount point of this process.
-pub(crate) fn space(record: &mut Record) {
-    let Ok(text) = read("/proc/self/mountinfo") else {
+/// Records what df says of every mount point of a mountinfo, whose paths begin at `root`.
+pub(crate) fn space(record: &mut Record, path: &str, root: &str) {
+    let Ok(text) = read(path) else {
         return record.put("space", "all", "no mountinfo");
     };
     for line in text.split(|byte| *byte == b'\n') {
         let Some(point) = line.split(|byte| *byte == b' ').nth(4) else {
             continue;
         };
-        let path = PathBuf::from(std::ffi::OsString::from_vec(unescaped(point)));
+        let path = [root.as_bytes(), &unescaped(point)].concat();
+        let path = PathBuf::from(std::ffi::OsString::from_vec(path));
         let subject = format!("space {}", String::from_utf8_lossy(point));
         match rustix::fs::statvfs(&path) {
             Ok(stat) => {

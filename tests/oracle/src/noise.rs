@@ -1,14 +1,20 @@
-//! In what fresh sandboxes differ among themselves.
+//! In what fresh sandboxes differ among themselves, and what may be called noise at all.
 
-use std::collections::BTreeSet;
+mod pattern;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Record;
 use crate::compare::differing;
 
-/// Fields in which fresh sandboxes differ, each excused by the committed list.
-#[derive(Debug, Clone, Default)]
+pub use pattern::{Pattern, When};
+
+/// Fields in which a sandbox may differ from a fresh one.
+#[derive(Debug, Clone)]
 pub struct Noise {
+    patterns: Vec<Pattern>,
     learned: BTreeSet<(String, String)>,
+    in_place: bool,
 }
 
 /// Fresh sandboxes differ in something that the committed list does not excuse.
@@ -16,11 +22,22 @@ pub struct Noise {
 #[error("fresh sandboxes differ in what no pattern excuses: {}", .0.join("; "))]
 pub struct Unexcused(pub Vec<String>);
 
+/// The committed list: all that may ever be called noise.
+const LIST: &str = include_str!("../noise.list");
+
 impl Noise {
     /// Fewest fresh sandboxes from which noise can be learned.
     pub const FEWEST: usize = 5;
 
-    /// Learns from records of at least [`Noise::FEWEST`] fresh sandboxes.
+    /// The committed list.
+    ///
+    /// # Panics
+    /// When the list of this crate is broken.
+    pub fn list() -> Vec<Pattern> {
+        pattern::parse(LIST).expect("the list of this crate")
+    }
+
+    /// Learns from records of at least [`Noise::FEWEST`] fresh sandboxes, all from one side.
     ///
     /// # Errors
     /// Fields that differ and that nothing excuses.
@@ -32,18 +49,82 @@ impl Noise {
             fresh.len() >= Self::FEWEST,
             "too few fresh sandboxes to learn from"
         );
+        let patterns = Self::list();
         let mut learned = BTreeSet::new();
+        let mut unexcused = BTreeMap::new();
         for other in &fresh[1..] {
-            differing(&fresh[0], other, |subject, field, _, _| {
-                learned.insert((subject.to_owned(), field.to_owned()));
+            differing(&fresh[0], other, |subject, field, one, two| {
+                if patterns.iter().any(|pattern| pattern.fits(subject, field)) {
+                    learned.insert((subject.to_owned(), field.to_owned()));
+                } else {
+                    let values = format!(
+                        "{:?} and {:?}",
+                        one.unwrap_or("nothing"),
+                        two.unwrap_or("nothing")
+                    );
+                    unexcused.insert(format!("{subject} {field}"), values);
+                }
             });
         }
-        Ok(Self { learned })
+        if unexcused.is_empty() {
+            return Ok(Self {
+                patterns,
+                learned,
+                in_place: false,
+            });
+        }
+        Err(Unexcused(
+            unexcused
+                .into_iter()
+                .map(|(what, values)| format!("{what}: {values}"))
+                .collect(),
+        ))
     }
 
-    /// Whether a difference in this field is noise.
-    pub fn covers(&self, subject: &str, field: &str) -> bool {
+    /// The same for sandboxes that are reset in place, whose change and birth times, inode numbers
+    /// and sizes of directories nobody can restore.
+    pub fn in_place(self) -> Self {
+        Self {
+            in_place: true,
+            ..self
+        }
+    }
+
+    /// Number of fields that were learned.
+    pub fn learned(&self) -> usize {
+        self.learned.len()
+    }
+
+    /// Patterns of the list by the number of learned fields that each excused.
+    pub fn used(&self) -> Vec<(&Pattern, usize)> {
+        let count = |pattern: &Pattern| {
+            self.learned
+                .iter()
+                .filter(|(subject, field)| pattern.fits(subject, field))
+                .count()
+        };
+        self.patterns
+            .iter()
+            .map(|pattern| (pattern, count(pattern)))
+            .collect()
+    }
+
+    /// Whether a difference in this field is noise, by what the fresh record says of its subject.
+    pub fn covers(&self, fresh: &Record, subject: &str, field: &str) -> bool {
+        let moves = |pattern: &Pattern| pattern.when == When::Ever && pattern.fits(subject, field);
         self.learned
             .contains(&(subject.to_owned(), field.to_owned()))
+            || self.patterns.iter().any(moves)
+            || self.in_place && restored_by_none(fresh, subject, field)
     }
+}
+
+fn restored_by_none(fresh: &Record, subject: &str, field: &str) -> bool {
+    let directory = || fresh.get(subject, "type") == Some("directory");
+    subject.starts_with("file ")
+        && match field {
+            "ctime" | "btime" | "ino" => true,
+            "size" | "blocks" => directory(),
+            _ => false,
+        }
 }

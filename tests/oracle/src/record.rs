@@ -68,6 +68,15 @@ impl Record {
         fields.insert(field.to_owned(), value.into());
     }
 
+    /// Takes over all subjects of another record.
+    pub(crate) fn take(&mut self, other: Self) {
+        for (subject, fields) in other.subjects {
+            for (field, value) in fields {
+                self.put(&subject, &field, value);
+            }
+        }
+    }
+
     /// Subjects by name.
     pub fn subjects(&self) -> &BTreeMap<String, Subject> {
         &self.subjects

@@ -9,21 +9,22 @@ use rustix::fs::{FileType, Statx, StatxTimestamp, lgetxattr, llistxattr};
 use rustix::io::Errno;
 
 use crate::Record;
+use crate::ids::{Ids, readable};
 use crate::text::{error, escaped};
 
 /// Largest list of names, and largest value (`linux/limits.h`).
 const LARGEST: usize = 64 * 1024;
 
 /// Records all of stat.
-pub(super) fn of_stat(record: &mut Record, subject: &str, stat: &Statx) {
+pub(super) fn of_stat(record: &mut Record, subject: &str, stat: &Statx, ids: Ids) {
     let mut put = |field: &str, value: String| record.put(subject, field, value);
     put(
         "type",
         kind(FileType::from_raw_mode(stat.stx_mode.into())).to_owned(),
     );
     put("mode", format!("{:04o}", stat.stx_mode & 0o7777));
-    put("uid", stat.stx_uid.to_string());
-    put("gid", stat.stx_gid.to_string());
+    put("uid", ids.inside(stat.stx_uid));
+    put("gid", ids.inside(stat.stx_gid));
     put("size", stat.stx_size.to_string());
     put("blocks", stat.stx_blocks.to_string());
     put("block size", stat.stx_blksize.to_string());
@@ -62,7 +63,12 @@ fn time(stamp: &StatxTimestamp) -> String {
 }
 
 /// Records extended attributes, ACLs and file capabilities among them.
-pub(super) fn extended(record: &mut Record, subject: &str, directory: BorrowedFd<'_>, name: &CStr) {
+pub(super) fn extended(
+    record: &mut Record,
+    subject: &str,
+    (directory, name): (BorrowedFd<'_>, &CStr),
+    ids: Ids,
+) {
     // There is no such call by descriptor and name before Linux 6.13.
     let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
     path.extend(name.to_bytes());
@@ -79,7 +85,9 @@ pub(super) fn extended(record: &mut Record, subject: &str, directory: BorrowedFd
     {
         let mut value = vec![0u8; LARGEST];
         let value = match lgetxattr(&path, name, &mut value) {
-            Ok(length) => escaped(&value[..length]),
+            Ok(length) => {
+                readable(name, &value[..length], ids).unwrap_or_else(|| escaped(&value[..length]))
+            }
             Err(errno) => error(errno),
         };
         record.put(subject, &format!("xattr {}", escaped(name)), value);

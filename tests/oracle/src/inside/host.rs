@@ -47,19 +47,6 @@ pub(super) fn observe(record: &mut Record) {
     for name in names.filter(|name| name.parse::<u32>().is_err()) {
         record.put(&format!("proc {name}"), "there", "yes");
     }
-    for (table, columns) in [("msg", "msqid"), ("sem", "semid"), ("shm", "shmid")] {
-        let text = shown(format!("/proc/sysvipc/{table}"));
-        // The first line has the names of the columns.
-        let objects = text.split("\\x0a").skip(1).collect::<Vec<_>>();
-        record.put(
-            "ipc",
-            &format!("{table} objects"),
-            objects.len().to_string(),
-        );
-        for (number, line) in objects.iter().enumerate() {
-            record.put(&format!("ipc {table} #{number}"), columns, *line);
-        }
-    }
     for (name, number) in sys::KEYRINGS {
         let id = sys::keyring(number).map_or_else(error, |id| id.to_string());
         record.put("keyrings", name, id);

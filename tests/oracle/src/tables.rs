@@ -26,7 +26,7 @@ const OBJECTS: [(&str, &[usize]); 14] = [
 ];
 
 /// Records every table of a folder such as /proc/self/net.
-pub(super) fn observe(record: &mut Record, folder: &str) {
+pub(crate) fn observe(record: &mut Record, folder: &str) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
     names.sort();

@@ -1,0 +1,77 @@
+//! The control groups of a sandbox, in every hierarchy.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::Record;
+use crate::text::{read, shown};
+
+/// Records every file of the groups that pid 1 is in, as subjects `group CONTROLLERS`.
+pub(super) fn observe(record: &mut Record, base: &str) {
+    let points = points();
+    let text = read(format!("{base}/cgroup")).unwrap_or_default();
+    for line in String::from_utf8_lossy(&text).lines() {
+        // NUMBER:CONTROLLERS:PATH
+        let mut words = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let subject = format!("group {controllers}");
+        match points.get(controllers) {
+            Some(point) => group(
+                record,
+                &subject,
+                &Path::new(point).join(path.trim_start_matches('/')),
+            ),
+            None => record.put(&subject, "there", "not mounted"),
+        }
+    }
+}
+
+fn group(record: &mut Record, subject: &str, folder: &Path) {
+    record.put(subject, "there", if folder.is_dir() { "yes" } else { "no" });
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            record.put(subject, &format!("group {name}"), "there");
+        } else {
+            record.put(subject, &name, shown(entry.path()));
+        }
+    }
+}
+
+/// Where hierarchies are mounted, by controllers as `/proc/PID/cgroup` names them.
+fn points() -> BTreeMap<String, String> {
+    let text = read("/proc/self/mounts").unwrap_or_default();
+    let mut points = BTreeMap::new();
+    for line in String::from_utf8_lossy(&text).lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        let [_, point, kind, options, ..] = words[..] else {
+            continue;
+        };
+        match kind {
+            "cgroup2" => {
+                points.insert(String::new(), point.to_owned());
+            }
+            "cgroup" => {
+                let flags = [
+                    "rw",
+                    "ro",
+                    "nosuid",
+                    "nodev",
+                    "noexec",
+                    "relatime",
+                    "noatime",
+                    "xattr",
+                    "clone_children",
+                ];
+                let own = options
+                    .split(',')
+                    .filter(|word| !flags.contains(word) && !word.starts_with("release_agent"));
+                points.insert(own.collect::<Vec<_>>().join(","), point.to_owned());
+            }
+            _ => {}
+        }
+    }
+    points
+}
