@@ -165,26 +165,41 @@ impl Inn {
     /// Starts a manager and waits until it answers.
     #[track_caller]
     pub fn serve(&mut self, more: &[&str]) {
+        if let Err(said) = self.try_serve(more) {
+            panic!("the manager ended: {said}");
+        }
+    }
+
+    /// Starts a manager and waits until it answers.
+    ///
+    /// # Errors
+    /// What it said, when it ended instead.
+    #[track_caller]
+    pub fn try_serve(&mut self, more: &[&str]) -> Result<(), String> {
         let log = File::create(self.path("serve.log")).expect("a log");
         let mut command = self.command(["serve"].iter().chain(more));
-        let child = command
+        let mut child = command
             .stdout(log.try_clone().expect("a log"))
             .stderr(log)
             .spawn()
             .expect("started");
-        self.manager = Some(child);
         let log = self.path("serve.log");
+        let said = || std::fs::read_to_string(&log).unwrap_or_default();
+        let mut ended = false;
         self.until("the manager answers", || {
             let answer = self.line("ps --json");
-            if answer.code == 0 {
+            ended = child.try_wait().expect("its state").is_some();
+            if answer.code == 0 || ended {
                 Ok(())
             } else {
-                Err(format!(
-                    "{answer:?}\n{}",
-                    std::fs::read_to_string(&log).unwrap_or_default()
-                ))
+                Err(format!("{answer:?}\n{}", said()))
             }
         });
+        if ended {
+            return Err(said());
+        }
+        self.manager = Some(child);
+        Ok(())
     }
 
     /// Kills the manager the hard way.

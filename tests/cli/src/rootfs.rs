@@ -53,25 +53,37 @@ impl Rootfs {
         )
         .expect("written");
         fs::write(folder.join("etc/group"), "root:x:0:\nguest:x:1000:\n").expect("written");
-        for program in PROGRAMS {
-            if let Some(found) = find(program) {
-                put(folder, &found, &format!("usr/bin/{program}"));
-                for library in libraries(&found) {
-                    put(
-                        folder,
-                        &library,
-                        library
-                            .to_str()
-                            .expect("a plain name")
-                            .trim_start_matches('/'),
-                    );
-                }
-            }
-        }
+        add(folder, &PROGRAMS);
         let base_commit = repository(&folder.join("testbed"));
         Self {
             folder: folder.to_owned(),
             base_commit,
+        }
+    }
+
+    /// Adds programs of this machine, as far as it has them, with the libraries they need.
+    pub fn with(self, programs: &[&str]) -> Self {
+        add(&self.folder, programs);
+        self
+    }
+
+    /// Adds one file that can be run.
+    pub fn with_program(self, from: &Path, to: &str) -> Self {
+        put(&self.folder, from, to.trim_start_matches('/'));
+        self
+    }
+}
+
+/// Adds programs of this machine, as far as it has them, with the libraries they need.
+fn add(folder: &Path, programs: &[&str]) {
+    for program in programs {
+        let Some(found) = find(program) else {
+            continue;
+        };
+        put(folder, &found, &format!("usr/bin/{program}"));
+        for library in libraries(&found) {
+            let path = library.to_str().expect("a plain name");
+            put(folder, &library, path.trim_start_matches('/'));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::noise::short;
 use crate::{Noise, Record};
 
 /// One field of one subject that differs.
@@ -20,7 +21,7 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+        let show = |value: &Option<String>| short(value.as_deref().unwrap_or("nothing"));
         let (fresh, now) = (show(&self.fresh), show(&self.now));
         write!(
             f,

@@ -26,7 +26,7 @@ pub fn observe(depth: Depth) -> Record {
     own::observe(&mut record);
     mounts::observe(&mut record, "/proc/self/mountinfo");
     mounts::space(&mut record, "/proc/self/mountinfo", "");
-    processes::observe(&mut record, "/proc", &processes::named("/proc"));
+    processes::observe(&mut record, "/proc", &processes::named("/proc"), Ids::SAME);
     tables::observe(&mut record, "/proc/self/net");
     host::observe(&mut record);
     ipc::observe(&mut record);

@@ -19,8 +19,14 @@ pub struct Noise {
 
 /// Fresh sandboxes differ in something that the committed list does not excuse.
 #[derive(Debug, thiserror::Error)]
-#[error("fresh sandboxes differ in what no pattern excuses: {}", .0.join("; "))]
+#[error("fresh sandboxes differ in {} fields that no pattern excuses: {}", .0.len(), .0[..NAMED.min(.0.len())].join("; "))]
 pub struct Unexcused(pub Vec<String>);
+
+/// Characters of a value that an error shows.
+const SHOWN: usize = 200;
+
+/// Fields that an error names.
+const NAMED: usize = 40;
 
 /// The committed list: all that may ever be called noise.
 const LIST: &str = include_str!("../noise.list");
@@ -57,11 +63,8 @@ impl Noise {
                 if patterns.iter().any(|pattern| pattern.fits(subject, field)) {
                     learned.insert((subject.to_owned(), field.to_owned()));
                 } else {
-                    let values = format!(
-                        "{:?} and {:?}",
-                        one.unwrap_or("nothing"),
-                        two.unwrap_or("nothing")
-                    );
+                    let [one, two] = [one, two].map(|value| short(value.unwrap_or("nothing")));
+                    let values = format!("{one:?} and {two:?}");
                     unexcused.insert(format!("{subject} {field}"), values);
                 }
             });
@@ -116,6 +119,14 @@ impl Noise {
             .contains(&(subject.to_owned(), field.to_owned()))
             || self.patterns.iter().any(moves)
             || self.in_place && restored_by_none(fresh, subject, field)
+    }
+}
+
+/// The beginning of a long value.
+pub(crate) fn short(value: &str) -> String {
+    match value.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &value[..end]),
+        None => value.to_owned(),
     }
 }
 

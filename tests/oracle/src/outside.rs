@@ -39,7 +39,8 @@ pub fn observe(namespace: &str, depth: Depth) -> Result<Record, OutsideError> {
     let base = format!("/proc/{init}");
     let ids = Ids::of(&format!("{base}/uid_map")).ok_or(OutsideError::Ids(init))?;
     let mut record = Record::new();
-    processes::observe(&mut record, "/proc", &processes::name("/proc", &pids, None));
+    let named = processes::name("/proc", &pids, None);
+    processes::observe(&mut record, "/proc", &named, ids);
     mounts::observe(&mut record, &format!("{base}/mountinfo"));
     mounts::space(
         &mut record,
@@ -47,7 +48,7 @@ pub fn observe(namespace: &str, depth: Depth) -> Result<Record, OutsideError> {
         &format!("{base}/root"),
     );
     tables::observe(&mut record, &format!("{base}/net"));
-    groups::observe(&mut record, &base);
+    groups::observe(&mut record, &base, &named);
     namespaces::observe(&mut record, &base);
     if depth == Depth::Full {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;

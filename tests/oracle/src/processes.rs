@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::Record;
+use crate::ids::Ids;
 use crate::text::{escaped, read};
 
 /// Names of processes by pid: of two with the same command line, the one with the lower pid is
@@ -50,10 +51,16 @@ fn command_line(proc: &str, pid: u32) -> String {
     }
 }
 
-/// Records these processes.
-pub(crate) fn observe(record: &mut Record, proc: &str, named: &Named) {
+/// Records these processes, whose ids show as these.
+pub(crate) fn observe(record: &mut Record, proc: &str, named: &Named, ids: Ids) {
     for (pid, name) in named {
-        details::observe(record, proc, *pid, &format!("process {name}"), named);
+        details::observe(
+            record,
+            &format!("{proc}/{pid}"),
+            *pid,
+            &format!("process {name}"),
+            (named, ids),
+        );
     }
     record.put("processes", "count", named.len().to_string());
 }

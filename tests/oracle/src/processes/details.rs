@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::Named;
 use crate::Record;
+use crate::ids::Ids;
 use crate::text::{error, escaped, read, shown};
 
 /// Files that are recorded as they are.
@@ -34,10 +35,8 @@ const WHOLE: [&str; 17] = [
 const LINKS: [&str; 3] = ["exe", "cwd", "root"];
 
 /// Fields of stat by their number in proc(5).
-const STAT: [(&str, usize); 12] = [
+const STAT: [(&str, usize); 10] = [
     ("state", 3),
-    ("process group", 5),
-    ("session", 6),
     ("terminal", 7),
     ("flags", 9),
     ("priority", 18),
@@ -49,8 +48,20 @@ const STAT: [(&str, usize); 12] = [
     ("policy", 41),
 ];
 
-pub(super) fn observe(record: &mut Record, proc: &str, pid: u32, subject: &str, named: &Named) {
-    let base = format!("{proc}/{pid}");
+/// Lines of status that are ids.
+const IDS: [&str; 3] = ["Uid", "Gid", "Groups"];
+
+/// Fields of stat that are pids of other processes, which are recorded by name.
+const RELATIVES: [(&str, usize); 3] = [("parent", 4), ("process group", 5), ("session", 6)];
+
+/// Records the process whose folder is `base`.
+pub(super) fn observe(
+    record: &mut Record,
+    base: &str,
+    pid: u32,
+    subject: &str,
+    (named, ids): (&Named, Ids),
+) {
     record.put(subject, "pid", pid.to_string());
     for file in WHOLE {
         record.put(subject, file, shown(format!("{base}/{file}")));
@@ -58,14 +69,14 @@ pub(super) fn observe(record: &mut Record, proc: &str, pid: u32, subject: &str, 
     for link in LINKS {
         record.put(subject, link, target(&format!("{base}/{link}")));
     }
-    environment(record, &base, subject);
-    lines(record, &base, subject, "status", ':');
-    limits(record, &base, subject);
-    stat(record, &base, subject, named);
-    namespaces(record, &base, subject);
-    descriptors(record, &base, subject);
-    mapped(record, &base, subject);
-    threads(record, &base, subject);
+    environment(record, base, subject);
+    status(record, base, subject, ids);
+    limits(record, base, subject);
+    stat(record, base, subject, named);
+    namespaces(record, base, subject);
+    descriptors(record, base, subject);
+    mapped(record, base, subject);
+    threads(record, base, subject);
 }
 
 fn target(path: &str) -> String {
@@ -89,16 +100,32 @@ fn environment(record: &mut Record, base: &str, subject: &str) {
 }
 
 /// Each line `NAME: VALUE` as a field.
-fn lines(record: &mut Record, base: &str, subject: &str, file: &str, colon: char) {
-    match read(format!("{base}/{file}")) {
+fn status(record: &mut Record, base: &str, subject: &str, ids: Ids) {
+    match read(format!("{base}/status")) {
         Ok(bytes) => {
             for line in String::from_utf8_lossy(&bytes).lines() {
-                let (name, value) = line.split_once(colon).unwrap_or((line, ""));
-                record.put(subject, &format!("{file} {name}"), value.trim());
+                let (name, value) = line.split_once(':').unwrap_or((line, ""));
+                let value = if IDS.contains(&name) {
+                    inside(value, ids)
+                } else {
+                    value.trim().to_owned()
+                };
+                record.put(subject, &format!("status {name}"), value);
             }
         }
-        Err(error) => record.put(subject, file, error),
+        Err(error) => record.put(subject, "status", error),
     }
+}
+
+fn inside(numbers: &str, ids: Ids) -> String {
+    let words = numbers.split_whitespace();
+    let shown: Vec<_> = words
+        .map(|word| {
+            word.parse()
+                .map_or_else(|_| word.to_owned(), |id| ids.inside(id))
+        })
+        .collect();
+    shown.join(" ")
 }
 
 fn limits(record: &mut Record, base: &str, subject: &str) {
@@ -128,8 +155,15 @@ fn stat(record: &mut Record, base: &str, subject: &str, named: &Named) {
     for (name, number) in STAT {
         record.put(subject, &format!("stat {name}"), word(number));
     }
-    let parent = word(4).parse().ok().and_then(|pid: u32| named.get(&pid));
-    record.put(subject, "parent", parent.map_or("outside", String::as_str));
+    for (relation, number) in RELATIVES {
+        let pid = word(number).parse::<u32>().ok();
+        let relative = pid.and_then(|pid| named.get(&pid));
+        record.put(
+            subject,
+            relation,
+            relative.map_or("none here", String::as_str),
+        );
+    }
 }
 
 fn namespaces(record: &mut Record, base: &str, subject: &str) {
