@@ -3,6 +3,8 @@
 
 mod at;
 mod fsmount;
+mod set;
 
 pub(crate) use at::{STAT_AT, get_xattr, inode_flags, list_xattrs};
 pub(crate) use fsmount::mqueue;
+pub(crate) use set::{remove_xattr, set_inode_flags, set_mode, set_xattr};

@@ -5,7 +5,7 @@
 //! missing, the same is asked through `/proc/self/fd`.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, IFlags, Mode, OFlags};
@@ -16,7 +16,7 @@ use crate::tree::Flags;
 /// System call numbers, the same on every architecture of Linux but alpha (`scripts/syscall.tbl`).
 const GETXATTRAT: libc::c_long = 464;
 const LISTXATTRAT: libc::c_long = 465;
-const FILE_GETATTR: libc::c_long = 468;
+pub(super) const FILE_GETATTR: libc::c_long = 468;
 
 /// `XATTR_LIST_MAX` and `XATTR_SIZE_MAX` of `linux/limits.h`.
 const XATTR_MAX: usize = 65536;
@@ -26,24 +26,24 @@ static NO_FILE_GETATTR: AtomicBool = AtomicBool::new(false);
 
 /// `struct xattr_args` of `linux/xattr.h`.
 #[repr(C, align(8))]
-struct XattrArgs {
-    value: u64,
-    size: u32,
-    flags: u32,
+pub(super) struct XattrArgs {
+    pub(super) value: u64,
+    pub(super) size: u32,
+    pub(super) flags: u32,
 }
 
 /// `struct file_attr` of `linux/fs.h`, its first version.
 #[repr(C)]
 #[derive(Default)]
-struct FileAttr {
-    xflags: u64,
+pub(super) struct FileAttr {
+    pub(super) xflags: u64,
     extsize: u32,
     nextents: u32,
     projid: u32,
     cowextsize: u32,
 }
 
-fn check(result: libc::c_long) -> Result<usize, Errno> {
+pub(super) fn check(result: libc::c_long) -> Result<usize, Errno> {
     if result < 0 {
         let raw = std::io::Error::last_os_error()
             .raw_os_error()
@@ -54,7 +54,7 @@ fn check(result: libc::c_long) -> Result<usize, Errno> {
 }
 
 /// With an empty name the calls are about the descriptor itself.
-fn at_flags(name: &CStr) -> libc::c_int {
+pub(super) fn at_flags(name: &CStr) -> libc::c_int {
     if name.is_empty() {
         libc::AT_EMPTY_PATH
     } else {
@@ -62,7 +62,7 @@ fn at_flags(name: &CStr) -> libc::c_int {
     }
 }
 
-fn through_proc(dir: BorrowedFd<'_>, name: &CStr) -> Vec<u8> {
+pub(super) fn through_proc(dir: BorrowedFd<'_>, name: &CStr) -> Vec<u8> {
     let mut path = format!("/proc/self/fd/{}", dir.as_raw_fd()).into_bytes();
     // With an empty name this ends in a slash, which follows the link to the directory itself.
     path.push(b'/');
@@ -72,7 +72,7 @@ fn through_proc(dir: BorrowedFd<'_>, name: &CStr) -> Vec<u8> {
 
 /// True for the answers of a kernel that does not know a call, and of sandboxes that filter what they do
 /// not know. Then the older way is taken from now on.
-fn unknown(error: Errno, remembered: &AtomicBool) -> bool {
+pub(super) fn unknown(error: Errno, remembered: &AtomicBool) -> bool {
     let unknown = matches!(error, Errno::NOSYS | Errno::PERM);
     if unknown {
         remembered.store(true, Ordering::Relaxed);
@@ -214,19 +214,37 @@ pub(crate) fn inode_flags(
 }
 
 /// `FS_XFLAG_*` of `linux/fs.h`.
+pub(super) const XFLAGS: [(u64, u8); 4] = [
+    (0x8, Flags::IMMUTABLE),
+    (0x10, Flags::APPEND),
+    (0x80, Flags::NODUMP),
+    (0x40, Flags::NOATIME),
+];
+
 fn from_xflags(xflags: u64) -> Flags {
-    let bits = [
-        (0x8, Flags::IMMUTABLE),
-        (0x10, Flags::APPEND),
-        (0x80, Flags::NODUMP),
-        (0x40, Flags::NOATIME),
-    ];
     Flags(
-        bits.iter()
+        XFLAGS
+            .iter()
             .filter(|(x, _)| xflags & x != 0)
             .map(|(_, bit)| bit)
             .sum(),
     )
+}
+
+/// The flags of the older calls.
+pub(super) const IFLAGS: [(IFlags, u8); 4] = [
+    (IFlags::IMMUTABLE, Flags::IMMUTABLE),
+    (IFlags::APPEND, Flags::APPEND),
+    (IFlags::NODUMP, Flags::NODUMP),
+    (IFlags::NOATIME, Flags::NOATIME),
+];
+
+/// Opens a regular file or a directory for its flags alone.
+pub(super) fn open(dir: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let how =
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let path = if name.is_empty() { c"." } else { name };
+    rustix::fs::openat(dir, path, how, Mode::empty())
 }
 
 /// Opens the entry, which has no effect on regular files and directories only.
@@ -234,23 +252,15 @@ fn flags_by_ioctl(dir: BorrowedFd<'_>, name: &CStr, openable: bool) -> Result<Fl
     if !openable {
         return Ok(Flags::default());
     }
-    let how =
-        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let path = if name.is_empty() { c"." } else { name };
-    let file = rustix::fs::openat(dir, path, how, Mode::empty())?;
+    let file = open(dir, name)?;
     let flags = match rustix::fs::ioctl_getflags(&file) {
         Ok(flags) => flags,
         Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => return Ok(Flags::default()),
         Err(error) => return Err(error),
     };
-    let bits = [
-        (IFlags::IMMUTABLE, Flags::IMMUTABLE),
-        (IFlags::APPEND, Flags::APPEND),
-        (IFlags::NODUMP, Flags::NODUMP),
-        (IFlags::NOATIME, Flags::NOATIME),
-    ];
     Ok(Flags(
-        bits.iter()
+        IFLAGS
+            .iter()
             .filter(|(x, _)| flags.contains(*x))
             .map(|(_, bit)| bit)
             .sum(),
