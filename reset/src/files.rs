@@ -156,6 +156,33 @@ pub fn walk(
     merged(root, baseline, Depth::Walk, contents, options, limit)
 }
 
+/// Walks the tree against the baseline as [`walk`] does, or with all contents read where there is no
+/// trust, and gives the tree as well: what a restore is planned from. Here the numbers of names that the
+/// kernel counts for each inode must be those of the baseline too, which must be of the same mount: in a
+/// tree that is put back in place, two names may be one inode without looking it.
+///
+/// # Errors
+/// When the tree could not be read.
+pub fn scan(
+    root: BorrowedFd<'_>,
+    baseline: &Tree,
+    trust: Option<Trust>,
+    options: &Options<'_>,
+    limit: usize,
+) -> Result<(FilesReport, Tree), CaptureError> {
+    let (depth, contents) = match trust {
+        Some(trust) => (Depth::Walk, Contents::Reuse(baseline, trust)),
+        None => (Depth::Full, Contents::Read),
+    };
+    let now = observed(root, baseline, contents, options)?;
+    let mut report = report(depth, baseline, &now, limit, baseline.root());
+    if report.equal {
+        report.differences = tree::wrong_links(baseline, &now.tree, limit.max(1));
+        report.equal = report.differences.is_empty();
+    }
+    Ok((report, now.tree))
+}
+
 /// Walks the merged tree and reads all contents.
 ///
 /// # Errors
@@ -177,14 +204,23 @@ fn merged(
     options: &Options<'_>,
     limit: usize,
 ) -> Result<FilesReport, CaptureError> {
+    let now = observed(root, baseline, contents, options)?;
+    Ok(report(depth, baseline, &now, limit, baseline.root()))
+}
+
+fn observed(
+    root: BorrowedFd<'_>,
+    baseline: &Tree,
+    contents: Contents<'_>,
+    options: &Options<'_>,
+) -> Result<Capture, CaptureError> {
     let options = Options {
         contents,
         view: View::Merged,
         exclude: baseline.excluded().to_vec(),
         ..options.clone()
     };
-    let now = capture(root, &options)?;
-    Ok(report(depth, baseline, &now, limit, baseline.root()))
+    capture(root, &options)
 }
 
 fn report(

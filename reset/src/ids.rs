@@ -22,6 +22,12 @@ impl IdMap {
         count: 65536,
     };
 
+    /// All ids as they are, for a reader in the guest's own user namespace: none is hidden.
+    pub const IDENTITY: IdMap = IdMap {
+        base: 0,
+        count: u32::MAX,
+    };
+
     /// The range of 65,536 ids that starts at `base`.
     pub const fn at(base: u32) -> Self {
         IdMap { base, count: 65536 }
@@ -51,5 +57,6 @@ mod tests {
         assert_eq!(map.shown(0), UNMAPPED);
         assert_eq!(map.shown(u32::MAX), UNMAPPED);
         assert_eq!(IdMap::CANONICAL.shown(33), 33);
+        assert_eq!(IdMap::IDENTITY.shown(4_000_000_000), 4_000_000_000);
     }
 }

@@ -1,7 +1,8 @@
 //! Capture, digest and verify: the proof that a sandbox equals its baseline.
 //!
 //! The flow is one way. [`capture`] and [`observe`] look, [`baseline::verify`] compares, and only it
-//! can make a [`baseline::Clean`]. [`layered`] is the order in which a returned sandbox is put back.
+//! can make a [`baseline::Clean`]. [`layered`] is the order in which a returned sandbox is put back, and
+//! [`inplace`] the one where there is no layer to throw away.
 //!
 //! - [`tree`]: a file tree as entries with a Merkle digest; canonical, versioned, comparable.
 //! - [`capture`]: reads a mounted tree through a descriptor into a [`tree::Tree`].
@@ -20,6 +21,7 @@ pub mod digest;
 pub mod envelope;
 pub mod files;
 pub mod ids;
+pub mod inplace;
 pub mod layered;
 pub mod noise;
 pub mod observe;

@@ -12,7 +12,7 @@ mod process;
 mod programs;
 
 pub use inside::{InsideScope, InsideView, inside, message_queues};
-pub use proc_dir::{ObserveError, ProcDir, pids};
+pub use proc_dir::{ObserveError, ProcDir, pids, start_time};
 pub use process::{Observer, own_init, process};
 pub use programs::Programs;
 

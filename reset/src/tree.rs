@@ -7,11 +7,15 @@
 mod build;
 mod codec;
 mod diff;
+mod flags;
+mod links;
 mod merkle;
 
 pub use build::{BuildError, Builder};
 pub use codec::{DecodeError, FORMAT};
 pub use diff::diff;
+pub use flags::Flags;
+pub(crate) use links::{is_whole, wrong_links};
 
 use crate::digest::Digest;
 
@@ -67,37 +71,6 @@ impl Kind {
     }
 }
 
-/// The inode flags that count, as bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Flags(pub u8);
-
-impl Flags {
-    /// `chattr +i`.
-    pub const IMMUTABLE: u8 = 1;
-    /// `chattr +a`.
-    pub const APPEND: u8 = 2;
-    /// `chattr +d`.
-    pub const NODUMP: u8 = 4;
-    /// `chattr +A`.
-    pub const NOATIME: u8 = 8;
-
-    /// The letters of `lsattr`, or `-` for none.
-    pub fn letters(self) -> String {
-        let named = [
-            (Self::IMMUTABLE, 'i'),
-            (Self::APPEND, 'a'),
-            (Self::NODUMP, 'd'),
-            (Self::NOATIME, 'A'),
-        ];
-        let set: String = named
-            .iter()
-            .filter(|(bit, _)| self.0 & bit != 0)
-            .map(|(_, c)| *c)
-            .collect();
-        if set.is_empty() { "-".into() } else { set }
-    }
-}
-
 /// What the kernel says of an inode beside its attributes: never part of a digest, only the means to
 /// see that nobody can have written since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -141,6 +114,9 @@ pub struct Entry {
     pub content: Digest,
     /// Side table: the stamp under which the contents were read, where one may be relied on.
     pub stamp: Option<Stamp>,
+    /// Side table: names of the inode by the kernel's count; 0 for directories and where it is unknown.
+    /// An overlay may show two names of one inode as two inodes, and only this tells.
+    pub link_count: u32,
 }
 
 impl Entry {
@@ -160,6 +136,7 @@ impl Entry {
             target: Vec::new(),
             content: Digest::ZERO,
             stamp: None,
+            link_count: 0,
         }
     }
 }
@@ -208,12 +185,38 @@ pub(crate) struct Node {
     content: Digest,
     digest: Digest,
     stamp: Option<Stamp>,
+    link_count: u32,
 }
 
 impl Node {
     /// One past the last index of the subtree.
     pub(crate) fn end_index(&self) -> u32 {
         self.end
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn rdev(&self) -> u64 {
+        self.rdev
+    }
+
+    pub(crate) fn content(&self) -> Digest {
+        self.content
+    }
+
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        self.stamp
+    }
+
+    pub(crate) fn link_count(&self) -> u32 {
+        self.link_count
+    }
+
+    /// Names of the inode that the tree has.
+    pub(crate) fn names(&self) -> u32 {
+        self.links.max(1)
     }
 }
 
@@ -283,12 +286,37 @@ impl Tree {
         &self.nodes[index as usize]
     }
 
+    /// Number of entries, as indices count them.
+    pub(crate) fn count(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    pub(crate) fn kind(&self, index: u32) -> Kind {
+        self.node(index).kind
+    }
+
+    /// The directory that an entry lies in; the root's own is the root.
+    pub(crate) fn parent(&self, index: u32) -> u32 {
+        self.node(index).parent
+    }
+
+    /// One number for all names of one inode: the index of the first.
+    pub(crate) fn inode(&self, index: u32) -> u32 {
+        Some(self.node(index).group)
+            .filter(|group| *group != NO_GROUP)
+            .unwrap_or(index)
+    }
+
     pub(crate) fn span(&self, span: Span) -> &[u8] {
         &self.arena[span.start as usize..(span.start + span.len) as usize]
     }
 
     pub(crate) fn name(&self, index: u32) -> &[u8] {
         self.span(self.node(index).name)
+    }
+
+    pub(crate) fn target(&self, index: u32) -> &[u8] {
+        self.span(self.node(index).target)
     }
 
     /// Indices of the children of a directory, in order.
@@ -342,6 +370,7 @@ impl Tree {
             target,
             content: node.content,
             stamp: node.stamp,
+            link_count: node.link_count,
         }
     }
 }

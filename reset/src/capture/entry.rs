@@ -77,6 +77,9 @@ pub(super) fn basic(stat: &Statx, options: &Options<'_>) -> Result<Entry, Errno>
     if matches!(kind, Kind::CharDevice | Kind::BlockDevice) {
         entry.rdev = u64::from(stat.stx_rdev_major) << 32 | u64::from(stat.stx_rdev_minor);
     }
+    if kind != Kind::Directory {
+        entry.link_count = stat.stx_nlink;
+    }
     Ok(entry)
 }
 

@@ -181,3 +181,19 @@ pub fn pids(proc: &ProcDir) -> Result<Vec<u32>, ObserveError> {
     pids.sort_unstable();
     Ok(pids)
 }
+
+/// When a process was started, in ticks since boot: field 22 of `proc_pid_stat(5)`. With it a number is
+/// one process for ever.
+///
+/// # Errors
+/// When the process has ended, or its line has another form.
+pub fn start_time(proc: &ProcDir, pid: u32) -> Result<u64, ObserveError> {
+    let path = format!("{pid}/stat");
+    let text = proc.text(&path)?;
+    // The name may hold blanks and brackets; the fields after its last bracket count from 3.
+    let rest = text.rsplit_once(')').map(|(_, rest)| rest);
+    let field = rest.and_then(|rest| rest.split_whitespace().nth(22 - 3));
+    field
+        .and_then(|field| field.parse().ok())
+        .ok_or(ObserveError::Form { path })
+}

@@ -131,6 +131,7 @@ impl Builder {
             content: entry.content,
             digest: Digest::ZERO,
             stamp: entry.stamp,
+            link_count: entry.link_count,
         });
         if let Some(open) = self.open.last_mut() {
             open.1 = Some(index);

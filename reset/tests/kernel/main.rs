@@ -2,6 +2,7 @@
 
 mod attributes;
 mod ground;
+mod inplace;
 mod layered;
 mod observed;
 mod overlay;

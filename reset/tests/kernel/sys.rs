@@ -141,3 +141,9 @@ pub(crate) fn mount_tmpfs(at: &std::ffi::CStr) {
     };
     assert_eq!(result, 0, "mount: {}", std::io::Error::last_os_error());
 }
+
+/// From now on the kernel reaps this process's children itself.
+pub(crate) fn reap_no_children() {
+    // SAFETY: a constant action.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
