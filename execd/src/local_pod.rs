@@ -10,10 +10,11 @@ mod home;
 mod ids;
 mod launch;
 mod options;
+mod probe;
 mod program;
 mod root;
 
-pub use options::Options;
+use options::{Options, Task};
 
 use std::ffi::OsString;
 use std::io;
@@ -54,8 +55,9 @@ impl PodError {
 /// [`PodError`]; a pod that was made and has ended is none.
 pub fn run(words: impl Iterator<Item = OsString>) -> Result<(), PodError> {
     let options = Options::parse(words)?;
-    match &options.pod {
-        Some(pod) => launch::run(&options, pod),
-        None => home::sweep(&options),
+    match &options.task {
+        Task::Make(pod) => launch::run(&options, pod),
+        Task::Sweep => home::sweep(&options),
+        Task::Probe => probe::run(options.rights),
     }
 }

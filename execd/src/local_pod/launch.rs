@@ -26,7 +26,12 @@ pub fn run(options: &Options, pod: &Pod) -> Result<(), PodError> {
         process::wait(init.pid).map_err(PodError::at("waiting for pid 1"))
     });
     let removed = home.remove(options, &pod.name);
-    made.and(removed)
+    match made? {
+        0 => removed,
+        status => Err(PodError::Missing(format!(
+            "the pod's execd ended with status {status:#x}"
+        ))),
+    }
 }
 
 struct Init {

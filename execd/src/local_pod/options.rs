@@ -46,8 +46,19 @@ pub struct Options {
     pub state: PathBuf,
     /// Whose rights.
     pub rights: Rights,
-    /// The pod; None: remove what dead ones left.
-    pub pod: Option<Pod>,
+    /// What to do.
+    pub task: Task,
+}
+
+/// What `execd pod` is for.
+#[derive(Debug)]
+pub enum Task {
+    /// Make this pod and wait for its end.
+    Make(Box<Pod>),
+    /// Remove what dead ones left.
+    Sweep,
+    /// Say whether pods can be made.
+    Probe,
 }
 
 /// One pod.
@@ -78,7 +89,7 @@ impl Options {
         let usage = |error: lexopt::Error| PodError::Usage(error.to_string());
         let mut parser = Parser::from_args(words);
         let (mut state, mut name, mut layout) = (None, None, Layout::Mounted);
-        let (mut rights, mut sweep) = (Rights::Pod, false);
+        let (mut rights, mut task) = (Rights::Pod, None);
         let mut pod = Pod {
             name: String::new(),
             tenant: "default".to_owned(),
@@ -92,9 +103,16 @@ impl Options {
             let Arg::Long(option) = arg else {
                 return Err(usage(arg.unexpected()));
             };
-            if option == "sweep" {
-                sweep = true;
-                continue;
+            match option {
+                "sweep" => {
+                    task = Some(Task::Sweep);
+                    continue;
+                }
+                "probe" => {
+                    task = Some(Task::Probe);
+                    continue;
+                }
+                _ => {}
             }
             let option = option.to_owned();
             let value = parser.value().map_err(usage)?;
@@ -124,10 +142,19 @@ impl Options {
             }
         }
         let missing = |what: &str| PodError::Usage(format!("{what} is missing"));
-        let state = state.ok_or_else(|| missing("--state DIR"))?;
-        if sweep {
-            let pod = None;
-            return Ok(Self { state, rights, pod });
+        let state = match (state, &task) {
+            (Some(state), _) => state,
+            (None, Some(Task::Probe)) => PathBuf::new(),
+            (None, Some(Task::Sweep | Task::Make(_)) | None) => {
+                return Err(missing("--state DIR"));
+            }
+        };
+        if let Some(task) = task {
+            return Ok(Self {
+                state,
+                rights,
+                task,
+            });
         }
         pod.name = name.ok_or_else(|| missing("--name SLOT"))?;
         pod.layout = layout;
@@ -137,7 +164,7 @@ impl Options {
         Ok(Self {
             state,
             rights,
-            pod: Some(pod),
+            task: Task::Make(Box::new(pod)),
         })
     }
 }
@@ -180,8 +207,10 @@ mod tests {
     fn a_pod_is_described() {
         let options =
             parse("--state /s --name a-1 --layout sliced --layers x,y --rights user --pids 7");
-        let Options { rights, pod, .. } = options.unwrap();
-        let pod = pod.unwrap();
+        let Options { rights, task, .. } = options.unwrap();
+        let Task::Make(pod) = task else {
+            panic!("{task:?}")
+        };
         assert_eq!((rights, pod.layout), (Rights::User, Layout::Sliced));
         assert_eq!(pod.layers, ["x", "y"]);
         assert_eq!(pod.limits.pids, 7);

@@ -1,31 +1,33 @@
-//! The local provider: all slots of this machine live in one execd.
+//! The local provider: slots of this machine.
 //!
-//! A keeper task looks after the daemon: it starts one where none runs, pings it, notices its end
-//! at once (by its pidfd) and starts another. A daemon's end takes all of its sandboxes with it,
-//! which the engine learns from the changed boot id.
+//! With root's rights all slots live in the [`machine`]'s own execd. Slots of fewer rights, and
+//! those whose strategy is for such, live in [`pods`] of their own, one each.
+//!
+//! A [`keeper`] task looks after the machine's daemon: it starts one where none runs, pings it,
+//! notices its end at once (by its pidfd) and starts another. A daemon's end takes all of its
+//! sandboxes with it, which the engine learns from the boot ids that stand.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use innkeeper_proto::v1::execd_client::ExecdClient;
 use innkeeper_proto::{limits, v1};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 use tonic::transport::Channel;
 
 use super::{Error, ErrorKind, NewSlot, Provider, Standing};
-use crate::template::form::Form;
-use crate::template::{Rights, Strategy};
+use crate::template::Rights;
+use crate::template::form::{Form, Layout};
 use crate::{client, paths};
 
 mod keeper;
 mod launch;
+mod machine;
+mod pods;
 
 pub use launch::find_execd;
-
-/// Connections for commands and files. One HTTP/2 connection is one task and one socket at each
-/// end; four keep two cores busy and a burst from filling one socket's buffer for everybody.
-const DATA_CHANNELS: usize = 4;
+use machine::Machine;
+use pods::Pods;
 
 /// How long a health check may take: it is on a lease's path, and a slot that is this slow is
 /// better replaced.
@@ -45,44 +47,55 @@ pub struct Options {
     pub orphan_ttl: Duration,
 }
 
-/// The local provider. Dropping it leaves the daemon running.
+/// The local provider. Dropping it leaves daemons and pods running.
 #[derive(Debug)]
 pub struct Local {
-    control: ExecdClient<Channel>,
-    data: Vec<ExecdClient<Channel>>,
-    next: AtomicUsize,
+    /// The machine's daemon; None without root's rights.
+    machine: Option<Machine>,
+    pods: Pods,
     standing: watch::Sender<Standing>,
-    boot: watch::Receiver<String>,
     hold: watch::Sender<u64>,
-    keeper: mpsc::Sender<keeper::Stop>,
+    /// Why an ordinary user can make no pods here; None where one can.
+    missing: Option<String>,
 }
 
 impl Local {
-    /// Finds the state directory's daemon or starts one, and waits until it answers.
+    /// Finds the state directory's daemon or starts one, and waits until it answers; finds its
+    /// pods. An ordinary user has pods only.
     pub async fn start(options: Options) -> Result<Self, Error> {
-        let socket = paths::execd_socket(&options.state_dir);
-        let control = connect(&socket)?;
-        let data = (0..DATA_CHANNELS)
-            .map(|_| connect(&socket))
-            .collect::<Result<_, _>>()?;
+        let standing = watch::Sender::<Standing>::default();
         let hold = watch::Sender::new(0);
-        let standing = watch::Sender::default();
-        let keeping = keeper::start(options, control.clone(), standing.clone(), hold.subscribe());
-        let (boot, keeper) = keeping.await?;
+        let pods = Pods::start(options.clone(), standing.clone(), hold.clone()).await?;
+        let (mut machine, mut missing) = (None, None);
+        if paths::is_root() {
+            let start = Machine::start(options, standing.clone(), hold.subscribe());
+            machine = Some(start.await?);
+        } else {
+            let probe = pods.probe(Rights::User.as_str()).await?;
+            standing.send_modify(|standing| standing.platform = probe.platform);
+            missing = probe.missing;
+        }
         Ok(Self {
-            control,
-            data,
-            next: AtomicUsize::new(0),
+            machine,
+            pods,
             standing,
-            boot,
             hold,
-            keeper,
+            missing,
         })
     }
 
-    fn control(&self) -> ExecdClient<Channel> {
-        self.control.clone()
+    /// The execd that holds a slot.
+    fn control(&self, slot: &str) -> Result<ExecdClient<Channel>, Error> {
+        match (self.pods.get(slot), &self.machine) {
+            (Some(pod), _) => Ok(pod.control()),
+            (None, Some(machine)) => Ok(machine.control()),
+            (None, None) => Err(no_pod(slot)),
+        }
     }
+}
+
+fn no_pod(slot: &str) -> Error {
+    Error::new(ErrorKind::Permanent, format!("slot {slot} has no pod"))
 }
 
 /// A channel that connects when it is first used, and again after the daemon went away.
@@ -124,60 +137,80 @@ impl Provider for Local {
     }
 
     fn refusal(&self, form: Form) -> Option<String> {
-        match (form.strategy(), form.rights()) {
-            (Strategy::Layered, Rights::Root) => None,
-            (strategy, rights) => Some(format!(
-                "strategy {} with rights {} cannot be run here: this version has no local pods",
-                strategy.as_str(),
-                rights.as_str()
+        match (form.rights(), &self.machine) {
+            (Rights::Root | Rights::Pod | Rights::Auto, Some(_)) => None,
+            (Rights::User, None) => self.missing.clone(),
+            (Rights::User, Some(_)) => Some(
+                "rights user are an ordinary user's, and this manager is root: run innkeeper as \
+                 that user, or write rights pod"
+                    .to_owned(),
+            ),
+            (Rights::Root | Rights::Pod | Rights::Auto, None) => Some(format!(
+                "rights {} need a manager that is root: run innkeeper as root, or write rights user",
+                form.rights().as_str()
             )),
         }
     }
 
     async fn list(&self) -> Result<Vec<v1::SlotInfo>, Error> {
-        Ok(within(LIST, self.control().list_slots(v1::Empty {}))
-            .await?
-            .slots)
+        let mut slots = self.pods.list().await;
+        if let Some(machine) = &self.machine {
+            let mut execd = machine.control();
+            let list = within(LIST, execd.list_slots(v1::Empty {})).await?;
+            slots.extend(list.slots);
+        }
+        Ok(slots)
     }
 
     async fn create(&self, slot: &NewSlot) -> Result<String, Error> {
-        // Read before the call: a daemon that is replaced during it has lost the slot, whichever
-        // of the two answered.
-        let boot = self.boot.borrow().clone();
-        let request = v1::CreateSlotRequest {
-            slot: slot.slot.clone(),
-            tenant: slot.tenant.clone(),
-        };
-        self.control().create_slot(request).await?;
-        Ok(boot)
+        match (slot.form.layout(), &self.machine) {
+            (Layout::Local, Some(machine)) => machine.create(slot).await,
+            (Layout::Local, None) => Err(no_pod(&slot.slot)),
+            (Layout::Mounted | Layout::Sliced | Layout::Plain, _) => self.pods.create(slot).await,
+        }
     }
 
     async fn specialise(
         &self,
         request: v1::SpecialiseRequest,
     ) -> Result<v1::SpecialiseReply, Error> {
-        Ok(self.control().specialise(request).await?.into_inner())
+        let mut execd = self.control(&request.slot)?;
+        Ok(execd.specialise(request).await?.into_inner())
     }
 
     async fn health(&self, sandbox: v1::SandboxRef) -> Result<v1::HealthReply, Error> {
-        within(HEALTH, self.control().health(sandbox)).await
+        let mut execd = self.control(&sandbox.slot)?;
+        within(HEALTH, execd.health(sandbox)).await
     }
 
     async fn reset(&self, request: v1::ResetRequest) -> Result<v1::ResetReply, Error> {
-        Ok(self.control().reset(request).await?.into_inner())
+        let slot = request
+            .sandbox
+            .as_ref()
+            .map(|sandbox| sandbox.slot.as_str());
+        let mut execd = self.control(slot.unwrap_or_default())?;
+        Ok(execd.reset(request).await?.into_inner())
     }
 
     async fn destroy(&self, slot: &str) -> Result<(), Error> {
-        let request = v1::SlotRef {
-            slot: slot.to_owned(),
-        };
-        self.control().destroy_slot(request).await?;
+        if self.pods.knows(slot) {
+            return self.pods.destroy(slot).await;
+        }
+        if let Some(machine) = &self.machine {
+            let request = v1::SlotRef {
+                slot: slot.to_owned(),
+            };
+            machine.control().destroy_slot(request).await?;
+        }
         Ok(())
     }
 
-    fn data(&self, _slot: &str) -> Result<ExecdClient<Channel>, Error> {
-        let next = self.next.fetch_add(1, Ordering::Relaxed);
-        Ok(self.data[next % self.data.len()].clone())
+    fn data(&self, slot: &str) -> Result<ExecdClient<Channel>, Error> {
+        match (self.pods.get(slot), &self.machine) {
+            (Some(pod), _) => Ok(pod.data()),
+            (None, Some(machine)) => Ok(machine.data()),
+            (None, None) => Err(no_pod(slot)),
+        }
     }
 
     fn hold(&self, until_ms: u64) {
@@ -185,9 +218,10 @@ impl Provider for Local {
     }
 
     async fn stop(&self) -> Result<(), Error> {
-        let (done, answer) = oneshot::channel();
-        let gone = || Error::new(ErrorKind::Permanent, "the daemon's keeper is gone");
-        self.keeper.send(done).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.pods.stop().await?;
+        match &self.machine {
+            Some(machine) => machine.stop().await,
+            None => Ok(()),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Starting execd so that it outlives the manager.
 
+use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
@@ -61,15 +62,35 @@ impl Launched {
     }
 }
 
-/// Starts `execd --state DIR` in a session of its own, so that neither a terminal's signals nor
-/// the manager's end reach it. Output goes to `DIR/execd/log`.
+/// Starts `execd --state DIR` in a session of its own. Output goes to `DIR/execd/log`.
 pub(super) fn launch(
     execd: &Path,
     state_dir: &Path,
     orphan_ttl: Duration,
 ) -> Result<Launched, Error> {
-    let folder = state_dir.join("execd");
-    let log = folder.join("log");
+    let mut command = in_session(execd);
+    command.arg("--state").arg(state_dir).env(
+        "INNKEEPER_ORPHAN_TTL_MS",
+        orphan_ttl.as_millis().to_string(),
+    );
+    start(command, execd, &state_dir.join("execd"), "log")
+}
+
+/// Starts `execd pod` with these words in a session of its own. Output goes to a file of `logs`.
+pub(super) fn launch_pod(
+    execd: &Path,
+    words: &[OsString],
+    logs: &Path,
+    name: &str,
+) -> Result<Launched, Error> {
+    let mut command = in_session(execd);
+    command.arg("pod").args(words);
+    start(command, execd, logs, name)
+}
+
+fn start(command: Command, execd: &Path, folder: &Path, log: &str) -> Result<Launched, Error> {
+    let mut command = tokio::process::Command::from(command);
+    let log = folder.join(log);
     let permanent = |what: &str, path: &Path, error: std::io::Error| {
         Error::new(
             ErrorKind::Permanent,
@@ -79,8 +100,8 @@ pub(super) fn launch(
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(&folder)
-        .map_err(|error| permanent("creating", &folder, error))?;
+        .create(folder)
+        .map_err(|error| permanent("creating", folder, error))?;
     let open = || {
         OpenOptions::new()
             .create(true)
@@ -95,10 +116,22 @@ pub(super) fn launch(
         .try_clone()
         .map_err(|error| permanent("opening", &log, error))?;
 
-    // A session can only be begun by the process itself; the setsid program does that and then
-    // becomes execd, with the same pid. Without it a process group at least keeps the terminal's
-    // signals away.
-    let mut command = match program("setsid") {
+    let child = command
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .spawn()
+        .map_err(|error| permanent("starting", execd, error))?;
+    Ok(Launched { child, log, start })
+}
+
+/// Execd in a session of its own, so that neither a terminal's signals nor the manager's end
+/// reach it. A session can only be begun by the process itself; the setsid program does that and
+/// then becomes execd, with the same pid. Without it a process group at least keeps the terminal's
+/// signals away.
+fn in_session(execd: &Path) -> Command {
+    match program("setsid") {
         Some(setsid) => {
             let mut command = Command::new(setsid);
             command.arg(execd);
@@ -109,22 +142,24 @@ pub(super) fn launch(
             command.process_group(0);
             command
         }
-    };
-    command
-        .arg("--state")
-        .arg(state_dir)
-        .env(
-            "INNKEEPER_ORPHAN_TTL_MS",
-            orphan_ttl.as_millis().to_string(),
-        )
-        .current_dir("/")
+    }
+}
+
+/// What a short call of execd answers on standard output; it is waited for.
+pub(super) async fn ask(execd: &Path, words: &[OsString]) -> Result<String, Error> {
+    let failed = |sentence: String| Error::new(ErrorKind::Permanent, sentence);
+    let output = tokio::process::Command::new(execd)
+        .args(words)
         .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err);
-    let child = tokio::process::Command::from(command)
-        .spawn()
-        .map_err(|error| permanent("starting", execd, error))?;
-    Ok(Launched { child, log, start })
+        .kill_on_drop(true)
+        .output()
+        .await
+        .map_err(|error| failed(format!("starting {} failed: {error}", execd.display())))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(failed(said))
 }
 
 fn program(name: &str) -> Option<PathBuf> {
