@@ -58,6 +58,7 @@ pub fn run(words: impl Iterator<Item = OsString>) -> Result<(), PodError> {
     match &options.task {
         Task::Make(pod) => launch::run(&options, pod),
         Task::Sweep => home::sweep(&options),
+        Task::Publish(layer) => home::publish(&options, layer),
         Task::Probe => probe::run(options.rights),
     }
 }

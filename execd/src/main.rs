@@ -41,6 +41,8 @@ usage: execd --state DIR              serve sandboxes; the socket is DIR/execd/e
                  [--tenant T] [--layers ID,ID..] [--network none|host] [--cpu-millis N]
                  [--memory BYTES] [--pids N] [--orphan-ttl-ms N]
                                       make a local pod and stay until it has ended
+       execd pod --state DIR --rights pod|user --name SLOT --tenant T --publish KEY
+                                      let a tenant's pods read what one has prepared
        execd pod --state DIR --rights pod|user --sweep
                                       remove what dead pods have left
        execd --layout mounted|sliced --store DIR --state DIR --socket PATH

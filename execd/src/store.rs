@@ -47,7 +47,8 @@ pub enum StoreError {
 pub struct Store {
     root: PathBuf,
     fd: OwnedFd,
-    /// Where `layers` lies, if not in the root: read only, and another's.
+    /// Where `layers` lies, if not in the root, with `prepared` of other pods beside it: read only,
+    /// and another's.
     layers: Option<(PathBuf, OwnedFd)>,
 }
 
@@ -132,18 +133,27 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoLayer`].
     pub fn layer(&self, path: &str) -> Result<OwnedFd, StoreError> {
-        match &self.layers {
-            Some((_, layers)) if is_image_layer(path) => open_beneath(layers.as_fd(), path),
-            Some(_) | None => open_beneath(self.fd.as_fd(), path),
+        match self.apart(path) {
+            Some((_, layers)) => open_beneath(layers.as_fd(), path),
+            None => open_beneath(self.fd.as_fd(), path),
         }
     }
 
     /// Where a directory of the store lies.
     pub fn path(&self, path: &str) -> PathBuf {
-        match &self.layers {
-            Some((layers, _)) if is_image_layer(path) => layers.join(path),
-            Some(_) | None => self.root.join(path),
+        match self.apart(path) {
+            Some((layers, _)) => layers.join(path),
+            None => self.root.join(path),
         }
+    }
+
+    /// The other place, where that is where a path lies: an image layer, or a prepared one that
+    /// this store has not made itself, or has no more since it was published.
+    fn apart(&self, path: &str) -> Option<&(PathBuf, OwnedFd)> {
+        let other = path.starts_with("prepared/") && !self.root.join(path).exists();
+        self.layers
+            .as_ref()
+            .filter(|_| other || is_image_layer(path))
     }
 
     /// Puts a directory out of reach at once and frees it later, on a thread of its own.

@@ -6,7 +6,7 @@
 //!                /run/       execd.sock
 //!                /state/     its state volume
 //!                /root/      where its root is mounted, seen by nobody else
-//! STATE/pods/.prepared/TENANT/   prepared layers, shared by the pods of a tenant
+//! STATE/pods/.prepared/TENANT/   prepared layers, which all pods of a tenant read
 //! STATE/pods/.trash/
 //! ```
 
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use super::options::{Options, Rights};
+use super::options::{Options, Prepared, Rights};
 use super::{PodError, ids};
 use crate::cgroup::Hierarchy;
 
@@ -136,6 +136,34 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
 /// The folder of all pods.
 pub fn pods(state: &Path) -> PathBuf {
     state.join("pods")
+}
+
+/// Where the prepared layers of a tenant's pods lie.
+pub fn prepared(state: &Path, tenant: &str) -> PathBuf {
+    pods(state).join(".prepared").join(tenant)
+}
+
+/// Moves a prepared layer out of the pod that made it to where every pod of its tenant reads it,
+/// and none writes. The one who made it finds it there too.
+///
+/// # Errors
+/// [`PodError::Step`] where it is in neither place.
+pub fn publish(options: &Options, layer: &Prepared) -> Result<(), PodError> {
+    let Prepared { pod, tenant, key } = layer;
+    let from = pods(&options.state)
+        .join(pod)
+        .join("state/prepared")
+        .join(key);
+    let to = prepared(&options.state, tenant).join(key);
+    let work = || match fs::rename(&from, &to) {
+        // Another pod was first, or this is asked for again.
+        Err(_) if to.exists() => Ok(()),
+        done => done,
+    };
+    match options.rights {
+        Rights::Pod => work().map_err(PodError::at("publishing a prepared layer")),
+        Rights::User => ids::within(work),
+    }
 }
 
 /// The control groups of the pods of a state directory; beside those of its daemon, which sweeps

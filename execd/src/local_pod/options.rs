@@ -59,6 +59,19 @@ pub enum Task {
     Sweep,
     /// Say whether pods can be made.
     Probe,
+    /// Let all pods of a tenant read what one has prepared.
+    Publish(Prepared),
+}
+
+/// A prepared layer in the pod that made it.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The pod.
+    pub pod: String,
+    /// Whose it is.
+    pub tenant: String,
+    /// The template key.
+    pub key: String,
 }
 
 /// One pod.
@@ -89,7 +102,7 @@ impl Options {
         let usage = |error: lexopt::Error| PodError::Usage(error.to_string());
         let mut parser = Parser::from_args(words);
         let (mut state, mut name, mut layout) = (None, None, Layout::Mounted);
-        let (mut rights, mut task) = (Rights::Pod, None);
+        let (mut rights, mut task, mut publish) = (Rights::Pod, None, None);
         let mut pod = Pod {
             name: String::new(),
             tenant: "default".to_owned(),
@@ -121,6 +134,7 @@ impl Options {
             match option.as_str() {
                 "state" => state = Some(PathBuf::from(value)),
                 "name" => name = Some(safe(&word()?)?),
+                "publish" => publish = Some(safe(&word()?)?),
                 "tenant" => pod.tenant = safe(&word()?)?,
                 "layout" => layout = read_layout(&word()?)?,
                 "rights" => rights = read_rights(&word()?)?,
@@ -145,7 +159,7 @@ impl Options {
         let state = match (state, &task) {
             (Some(state), _) => state,
             (None, Some(Task::Probe)) => PathBuf::new(),
-            (None, Some(Task::Sweep | Task::Make(_)) | None) => {
+            (None, Some(Task::Sweep | Task::Make(_) | Task::Publish(_)) | None) => {
                 return Err(missing("--state DIR"));
             }
         };
@@ -157,6 +171,18 @@ impl Options {
             });
         }
         pod.name = name.ok_or_else(|| missing("--name SLOT"))?;
+        if let Some(key) = publish {
+            let task = Task::Publish(Prepared {
+                pod: pod.name,
+                tenant: pod.tenant,
+                key,
+            });
+            return Ok(Self {
+                state,
+                rights,
+                task,
+            });
+        }
         pod.layout = layout;
         if layout != Layout::Mounted && pod.layers.is_empty() {
             return Err(missing("--layers ID,ID.."));

@@ -122,9 +122,8 @@ impl Root {
             .rev()
             .map(layer)
             .collect::<Result<_, _>>()?;
-        let prepared = home::pods(&state).join(".prepared").join(&pod.tenant);
-        let prepared_step = PodError::at(format!("making {}", prepared.display()));
-        fs::create_dir_all(&prepared).map_err(prepared_step)?;
+        let prepared = home::prepared(&state, &pod.tenant);
+        folder(&prepared)?;
         let root = Self {
             layout: pod.layout,
             rights: options.rights,
@@ -141,7 +140,6 @@ impl Root {
         };
         // What runs in it sees a root that everybody may enter.
         open(&root.upper)?;
-        home.folder("state/prepared")?;
         root.write_files(&pod.name)?;
         Ok(root)
     }
@@ -239,15 +237,14 @@ impl Root {
             MountFlags::NOSUID | MountFlags::NODEV,
         )?;
         let quiet = MountFlags::NOSUID | MountFlags::NODEV;
-        if self.layout == Layout::Mounted {
-            bind(
-                &self.store.join("layers"),
-                &inside(places.store).join("layers"),
-            )?;
-            read_only(&inside(places.store).join("layers"), quiet)?;
+        let layers = self.store.join("layers");
+        let mounted = (self.layout == Layout::Mounted).then_some((&layers, "layers"));
+        for (from, name) in mounted.into_iter().chain([(&self.prepared, "prepared")]) {
+            let to = inside(places.store).join(name);
+            bind(from, &to)?;
+            read_only(&to, quiet)?;
         }
         bind(&self.state, &inside(places.state))?;
-        bind(&self.prepared, &inside(places.state).join("prepared"))?;
         bind(&self.run, &inside(places.run))
     }
 }

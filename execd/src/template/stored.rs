@@ -61,7 +61,7 @@ pub(super) fn write(
 /// Reads a prepared template; none where there is none, or where what is there is
 /// incomplete, damaged or of another format: such a one is never used.
 pub(super) fn read(machine: &Machine, spec: &TemplateSpec) -> Option<Template> {
-    let directory = machine.store.prepared(&spec.key);
+    let directory = machine.store.path(&format!("prepared/{}", spec.key));
     let baseline = Baseline::decode(&fs::read(directory.join("baseline")).ok()?).ok()?;
     let tree = Tree::decode(&fs::read(directory.join("files")).ok()?, LARGEST_TREE).ok()?;
     let about: About = serde_json::from_slice(&fs::read(directory.join("about")).ok()?).ok()?;

@@ -174,6 +174,9 @@ impl Provider for Local {
         &self,
         request: v1::SpecialiseRequest,
     ) -> Result<v1::SpecialiseReply, Error> {
+        if let Some(pod) = self.pods.get(&request.slot) {
+            return self.pods.specialise(&pod, request).await;
+        }
         let mut execd = self.control(&request.slot)?;
         Ok(execd.specialise(request).await?.into_inner())
     }

@@ -130,6 +130,28 @@ impl Pods {
         Err(error)
     }
 
+    /// Makes a sandbox in a pod. What the first one has prepared is moved to where the others of
+    /// its tenant read it before anybody hears that it is there.
+    pub(super) async fn specialise(
+        &self,
+        pod: &Pod,
+        request: v1::SpecialiseRequest,
+    ) -> Result<v1::SpecialiseReply, Error> {
+        let slot = request.slot.clone();
+        let template = request.template.clone().unwrap_or_default();
+        let reply = pod.control().specialise(request).await?.into_inner();
+        if reply.first {
+            let words = [
+                ("--name", slot),
+                ("--tenant", template.tenant),
+                ("--publish", template.key),
+            ];
+            let words = words.map(|(option, value)| [option.to_owned(), value]);
+            self.ask(words.into_iter().flatten()).await?;
+        }
+        Ok(reply)
+    }
+
     fn words(&self, new: &NewSlot) -> Vec<OsString> {
         let form = new.form;
         let resources = &new.resources;
@@ -221,11 +243,17 @@ impl Pods {
     }
 
     async fn sweep(&self) -> Result<(), Error> {
+        self.ask(["--sweep".to_owned()].into_iter()).await
+    }
+
+    /// A short task of `execd pod`.
+    async fn ask(&self, words: impl Iterator<Item = String>) -> Result<(), Error> {
         let execd = self.execd.clone()?;
         let rights = if paths::is_root() { "pod" } else { "user" };
         let state = self.options.state_dir.clone().into();
-        let words = ["pod", "--sweep", "--rights", rights, "--state"].map(OsString::from);
-        let words: Vec<_> = words.into_iter().chain([state]).collect();
+        let first = ["pod", "--rights", rights, "--state"].map(OsString::from);
+        let words = words.map(OsString::from);
+        let words: Vec<_> = first.into_iter().chain([state]).chain(words).collect();
         ask(&execd, &words).await.map(drop)
     }
 
