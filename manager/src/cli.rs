@@ -96,7 +96,11 @@ enum Command {
     Record(record::Record),
     /// Check a signed record offline
     Verify(verify::Verify),
-    /// Search for false cleans with random rollouts (not there yet)
+    /// Search for false cleans with hostile rollouts
+    #[cfg(feature = "fuzz")]
+    Fuzz(crate::fuzz::Fuzz),
+    /// Search for false cleans with hostile rollouts (not in this build)
+    #[cfg(not(feature = "fuzz"))]
     #[command(after_help = "Example:\n  innkeeper fuzz --image demo --seed 1 --iterations 100")]
     Fuzz(absent::Anything),
     /// Replay a trace against supply policies (not there yet)
@@ -176,7 +180,10 @@ async fn dispatch(cli: Cli) -> Result<i32, Failure> {
         Command::Grade(command) => command.run(global).await,
         Command::Bench(command) => command.run(global).await,
         Command::Snapshot(_) => Err(Failure::absent("`innkeeper snapshot`")),
-        Command::Fuzz(_) => Err(Failure::absent("`innkeeper fuzz`")),
+        #[cfg(feature = "fuzz")]
+        Command::Fuzz(command) => command.run(global).await,
+        #[cfg(not(feature = "fuzz"))]
+        Command::Fuzz(_) => Err(Failure::left_out("`innkeeper fuzz`", "fuzz")),
         Command::Replay(_) => Err(Failure::absent("`innkeeper replay`")),
         Command::Size(_) => Err(Failure::absent("`innkeeper size`")),
         Command::Top(_) => Err(Failure::absent("`innkeeper top`")),
@@ -236,7 +243,7 @@ mod tests {
             "snapshot diff a b --text",
             "verify record --key f",
             "record l",
-            "fuzz --image i --seed 1",
+            "fuzz --image i --seed 1 --iterations 20 --strategy layered --rights root",
             "replay t --policy f --seeds 3 --out d",
             "size t --out d",
             "top",

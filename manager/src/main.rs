@@ -4,6 +4,8 @@
 
 mod bench;
 mod cli;
+#[cfg(feature = "fuzz")]
+mod fuzz;
 mod grade;
 
 use std::io::Write;

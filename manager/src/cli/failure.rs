@@ -70,6 +70,14 @@ impl Failure {
         Self::usage(format_args!("this version does not have {what} yet"))
     }
 
+    /// Something that this build was made without: exit code 2.
+    #[cfg(not(feature = "fuzz"))]
+    pub(crate) fn left_out(what: &str, feature: &str) -> Self {
+        Self::usage(format_args!(
+            "this build does not have {what}: build with the feature `{feature}`"
+        ))
+    }
+
     /// No manager answers at `endpoint`: exit code 69.
     pub(crate) fn no_manager(endpoint: impl Display, why: impl Display) -> Self {
         Self {

@@ -32,6 +32,17 @@ impl FormArgs {
         }
     }
 
+    /// What was given, as it would be given again.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn words(self) -> String {
+        let mut fields = Map::new();
+        self.write(&mut fields);
+        fields
+            .iter()
+            .filter_map(|(field, word)| Some(format!(" --{field} {}", word.as_str()?)))
+            .collect()
+    }
+
     /// A template as JSON with what was given in it.
     pub(crate) fn into_template(self, template: &str) -> Result<String, Failure> {
         let mut fields = match template {
