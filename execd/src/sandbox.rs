@@ -19,11 +19,10 @@ use innkeeper_reset::tree::Tree;
 use thiserror::Error;
 
 use crate::cgroup::{Group, Hierarchy, Limits};
-use crate::inside::observe::{Inside, Observe};
+use crate::inside::observe::Inside;
 use crate::live::{Defaults, Live};
 use crate::sliced;
 use crate::spawner::build::IDS;
-use crate::spawner::protocol::BuildSpec;
 use crate::spawner::{SpawnError, Spawner};
 use crate::store::{Store, StoreError};
 
@@ -144,9 +143,6 @@ pub(crate) enum Parts {
     },
 }
 
-/// Pid 1 of a new sandbox on the host, its pidfd, and what it saw inside.
-type Init = (i32, OwnedFd, Inside);
-
 /// The mounts of a sandbox that is being built.
 #[derive(Debug)]
 struct Mounts {
@@ -162,31 +158,13 @@ impl Root {
     /// [`BuildError`]; nothing of the sandbox is left then.
     pub async fn build(&self, plan: Plan) -> Result<Sandbox, BuildError> {
         let name = format!("{}.{}", plan.slot, plan.generation);
-        let kit = self.take_kit().await?;
-        let base = kit.base;
-        let built = self.put_together(&plan, &name, &kit).await;
+        let kit = self.take_kit(plan.own_network).await?;
+        let (base, group) = (kit.base, Arc::clone(&kit.group));
+        let built = self.put_together(&plan, &name, kit).await;
         self.kits.used();
-        let (mounts, (pid, pidfd, seen)) = match built {
-            Ok(built) => built,
-            Err(error) => {
-                let _ = kit.group.kill();
-                self.clear_away(&name, base, Arc::clone(&kit.group), kit);
-                return Err(error);
-            }
-        };
-        let group = Arc::clone(&kit.group);
-        let live = Live::new(&name, &plan, &self.boot_id, (pid, pidfd), group);
-        Ok(Sandbox {
-            live: Arc::new(live),
-            overlay: mounts.overlay,
-            lowers: mounts.lowers,
-            base,
-            own_network: plan.own_network,
-            seen_at_birth: seen,
-            parts: Parts::Root {
-                upper: mounts.upper,
-                _users: kit.users,
-            },
+        built.inspect_err(|_| {
+            let _ = group.kill();
+            self.clear_away(&name, base, group, ());
         })
     }
 
@@ -194,17 +172,33 @@ impl Root {
         &self,
         plan: &Plan,
         name: &str,
-        kit: &kit::Kit,
-    ) -> Result<(Mounts, Init), BuildError> {
+        kit: kit::Kit,
+    ) -> Result<Sandbox, BuildError> {
         let began = Instant::now();
-        let mounts = self.assemble_mounts(plan, name, kit)?;
+        let Mounts {
+            overlay,
+            upper,
+            lowers,
+        } = self.assemble_mounts(plan, name, &kit)?;
         kit.group
             .limit(plan.limits)
             .map_err(step("limiting the control group"))?;
         let mounted = began.elapsed();
-        let init = self.start(plan, kit, &mounts).await?;
-        tracing::debug!(name, ?mounted, started = ?began.elapsed(), "built");
-        Ok((mounts, init))
+        let init = kit.standby.dress(overlay.as_fd(), true).await?;
+        tracing::debug!(name, ?mounted, dressed = ?began.elapsed(), "built");
+        let live = Live::new(name, plan, &self.boot_id, (init.pid, init.pidfd), kit.group);
+        Ok(Sandbox {
+            live: Arc::new(live),
+            overlay,
+            lowers,
+            base: kit.base,
+            own_network: plan.own_network,
+            seen_at_birth: init.seen,
+            parts: Parts::Root {
+                upper,
+                _users: kit.users,
+            },
+        })
     }
 
     fn assemble_mounts(
@@ -232,40 +226,6 @@ impl Root {
             upper,
             lowers,
         })
-    }
-
-    async fn start(
-        &self,
-        plan: &Plan,
-        kit: &kit::Kit,
-        mounts: &Mounts,
-    ) -> Result<Init, BuildError> {
-        let (cgroups, joined) = kit
-            .group
-            .joining(None)
-            .map_err(step("opening the control group"))?;
-        let spec = BuildSpec {
-            base: kit.base,
-            cgroups,
-            observe: Observe {
-                base: kit.base,
-                own_network: plan.own_network,
-            },
-            hostname: HOSTNAME.to_owned(),
-            shm_bytes: SHM,
-            no_nested_users: true,
-        };
-        let network = if plan.own_network {
-            &kit.network
-        } else {
-            &self.host_network
-        };
-        let fds = [&mounts.overlay, &kit.dev, &kit.users, network]
-            .into_iter()
-            .chain(&joined)
-            .map(AsFd::as_fd)
-            .collect::<Vec<_>>();
-        Ok(self.spawner.build(spec, &fds).await?)
     }
 
     /// Frees what a sandbox had, behind the path.

@@ -6,15 +6,19 @@
 //! host path and no socket but the one to the daemon, and owns `wait`.
 //!
 //! `client` is the daemon's end, `server` the spawner's; `protocol` is what they say.
-//! `build` makes a sandbox's namespaces and its pid 1, `enter` brings one process in.
+//! `namespaces` makes user and network namespaces ahead, `build` a sandbox's pid 1, and
+//! `enter` brings one process in; `standby` is the daemon's hold on a pid 1 that waits.
 
 pub mod build;
 pub mod client;
 pub mod enter;
 pub mod launch;
+mod namespaces;
 pub mod protocol;
 pub mod server;
+pub mod standby;
 pub mod wire;
 
 pub use client::{SpawnError, Spawner};
 pub use protocol::ExecSpec;
+pub use standby::Standby;

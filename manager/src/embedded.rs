@@ -168,7 +168,7 @@ async fn start(
     let parts = Parts {
         state,
         provider,
-        config: innkeeper_pool::Config::default(),
+        config: innkeeper_pool::Config::one_machine(),
         embedded: true,
         metrics: Arc::new(Metrics::default()),
     };

@@ -123,7 +123,7 @@ pub async fn run_until(options: Options, stop: CancellationToken) -> Result<(), 
     let parts = Parts {
         state,
         provider,
-        config: innkeeper_pool::Config::default(),
+        config: innkeeper_pool::Config::one_machine(),
         embedded: false,
         metrics: Arc::clone(&metrics),
     };

@@ -47,6 +47,16 @@ impl Default for Config {
 }
 
 impl Config {
+    /// For slots on this machine alone. There is no API server to spare, and a create is cheaper
+    /// than what asks for it: how many are starting at a time is bound enough.
+    pub fn one_machine() -> Self {
+        Self {
+            creates_per_s: 5000.0,
+            create_burst: 5000,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn rules(&self) -> BTreeMap<JobKey, JobRule> {
         self.jobs.iter().cloned().collect()
     }

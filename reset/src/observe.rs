@@ -11,7 +11,7 @@ mod proc_dir;
 mod process;
 mod programs;
 
-pub use inside::{InsideScope, InsideView, inside, message_queues};
+pub use inside::{Ahead, InsideScope, InsideView, ahead, inside, message_queues};
 pub use proc_dir::{ObserveError, ProcDir, pids, start_time};
 pub use process::{Observer, own_init, process};
 pub use programs::Programs;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use innkeeper_reset::components::network::Scope;
 use innkeeper_reset::ids::IdMap;
-use innkeeper_reset::observe::{self, InsideScope, InsideView, ProcDir};
+use innkeeper_reset::observe::{self, Ahead, InsideScope, InsideView, ProcDir};
 use serde::{Deserialize, Serialize};
 
 use super::Answer;
@@ -36,26 +36,45 @@ pub(super) fn run(call: Observe) -> Answer {
 
 /// Looks, in a process of the sandbox that no guest made.
 pub fn look(call: Observe) -> Result<Inside, String> {
-    let open = |path: &str| -> Result<OwnedFd, String> {
-        File::open(path)
-            .map(OwnedFd::from)
-            .map_err(|e| format!("{path} cannot be opened: {e}"))
-    };
-    let proc = ProcDir::new(open("/proc")?).map_err(|e| e.to_string())?;
+    let proc = proc()?;
     let queues = open("/dev/mqueue")?;
-    let scope = InsideScope {
-        ids: IdMap {
-            base: call.base,
-            count: crate::spawner::build::IDS,
-        },
-        entered_user_namespace: true,
-        network: if call.own_network {
-            Scope::Own
-        } else {
-            Scope::Shared
-        },
-    };
-    observe::inside(&proc, queues.as_fd(), scope).map_err(|e| e.to_string())
+    observe::inside(&proc, queues.as_fd(), call.scope(true)).map_err(|e| e.to_string())
+}
+
+/// Looks, in a pid 1 that stands by, at all that will be the same once it has its root and
+/// its ids; gives its /proc for the rest.
+pub fn look_ahead(call: Observe) -> Result<(ProcDir, Ahead), String> {
+    let proc = proc()?;
+    let queues = open("/dev/mqueue")?;
+    let seen = observe::ahead(&proc, queues.as_fd(), call.scope(false));
+    Ok((proc, seen.map_err(|e| e.to_string())?))
+}
+
+fn proc() -> Result<ProcDir, String> {
+    ProcDir::new(open("/proc")?).map_err(|e| e.to_string())
+}
+
+fn open(path: &str) -> Result<OwnedFd, String> {
+    File::open(path)
+        .map(OwnedFd::from)
+        .map_err(|e| format!("{path} cannot be opened: {e}"))
+}
+
+impl Observe {
+    fn scope(self, entered_user_namespace: bool) -> InsideScope {
+        InsideScope {
+            ids: IdMap {
+                base: self.base,
+                count: crate::spawner::build::IDS,
+            },
+            entered_user_namespace,
+            network: if self.own_network {
+                Scope::Own
+            } else {
+                Scope::Shared
+            },
+        }
+    }
 }
 
 /// A readiness probe from within the sandbox's network.

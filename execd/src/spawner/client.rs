@@ -11,7 +11,8 @@ use thiserror::Error;
 use tokio::io::Interest;
 use tokio::sync::{oneshot, watch as latest};
 
-use super::protocol::{BuildSpec, CallMessage, Entry, ExecSpec, Reply, Request};
+use super::protocol::{CallMessage, Entry, ExecSpec, Reply, Request, StandBySpec};
+use super::standby::Standby;
 use super::wire;
 use crate::inside;
 use crate::live::{ExecGroup, Live};
@@ -128,21 +129,20 @@ impl Spawner {
         Ok(fds)
     }
 
-    /// Builds a sandbox: init's pid on the host, its pidfd, and what it saw inside. Not cancel safe: a caller
-    /// that goes away must kill the sandbox's cgroup.
+    /// Makes a pid 1 that stands by. Cancel safe: it ends when its channel closes.
     ///
     /// # Errors
     /// [`SpawnError::Step`], [`SpawnError::Lost`].
-    pub async fn build(
+    pub async fn stand_by(
         &self,
-        spec: BuildSpec,
+        spec: StandBySpec,
         fds: &[BorrowedFd<'_>],
-    ) -> Result<(i32, OwnedFd, inside::observe::Inside), SpawnError> {
-        let (reply, mut fds, _) = self.ask(&Request::Build(spec), fds).await?;
-        match (reply, fds.pop()) {
-            (Reply::Built { pid, seen }, Some(pidfd)) => {
-                let seen = serde_json::from_str(seen.get()).map_err(io::Error::from)?;
-                Ok((pid, pidfd, seen))
+    ) -> Result<Standby, SpawnError> {
+        let (reply, fds, _) = self.ask(&Request::StandBy(spec), fds).await?;
+        let mut fds = fds.into_iter();
+        match (reply, fds.next(), fds.next()) {
+            (Reply::Forked { pid }, Some(pidfd), Some(channel)) => {
+                Standby::await_ready(pid, pidfd, channel).await
             }
             _ => Err(unexpected("building a sandbox")),
         }
@@ -352,7 +352,7 @@ fn memory_file(message: &ExecSpec) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-fn failed(step: String, errno: i32, exit_code: i32) -> SpawnError {
+pub(super) fn failed(step: String, errno: i32, exit_code: i32) -> SpawnError {
     if exit_code == 0 {
         let source = if errno == 0 {
             io::Error::other("no further reason is known")

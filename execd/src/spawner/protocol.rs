@@ -14,8 +14,9 @@ pub enum Request {
     /// owned by it with loopback up. No descriptors.
     /// Reply: `Kit`, with the user namespace and then the network namespace.
     Kit { base: u32 },
-    /// Builds a sandbox. Descriptors: see [`BuildSpec::descriptors`]. Reply: `Built`.
-    Build(BuildSpec),
+    /// Makes a sandbox's pid 1, which then stands by. Descriptors: see
+    /// [`StandBySpec::descriptors`]. Reply: `Forked`.
+    StandBy(StandBySpec),
     /// Builds a sandbox in a pod. No descriptors. Reply: `Assembled`.
     Assemble(pod::Recipe),
     /// Answers once nothing is left in the pod but the daemon's own processes. No descriptors.
@@ -35,10 +36,9 @@ pub enum Request {
 pub enum Reply {
     /// The answer to `Kit`.
     Kit,
-    /// The answer to `Build`, with init's pidfd. `pid` is init's, as the host sees it; `seen`
-    /// is what it saw of its sandbox before anything of the guest ran there, an `Inside` that
-    /// the spawner passes on unread.
-    Built { pid: i32, seen: Box<RawValue> },
+    /// The answer to `StandBy`, with init's pidfd and the channel to it. `pid` is init's, as
+    /// the host sees it.
+    Forked { pid: i32 },
     /// The answer to `Assemble`, with the descriptors of [`pod::Recipe`].
     Assembled { killer: i32, seen: Box<RawValue> },
     /// The answer to `AwaitEmpty`.
@@ -106,9 +106,9 @@ pub struct Cgroups {
     pub v1: usize,
 }
 
-/// A sandbox to build.
+/// A pid 1 that is to stand by.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct BuildSpec {
+pub struct StandBySpec {
     /// First host id of the range.
     pub base: u32,
     /// Cgroups to join.
@@ -119,15 +119,12 @@ pub struct BuildSpec {
     pub hostname: String,
     /// Bytes of `/dev/shm`.
     pub shm_bytes: u64,
-    /// Write zero to max_user_namespaces.
-    pub no_nested_users: bool,
 }
 
-impl BuildSpec {
-    /// Descriptors of a build in order: overlay, /dev, user namespace, network namespace,
-    /// then the cgroups.
+impl StandBySpec {
+    /// Descriptors in order: /dev, user namespace, network namespace, then the cgroups.
     pub fn descriptors(&self) -> usize {
-        4 + self.cgroups.count()
+        3 + self.cgroups.count()
     }
 }
 

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::build;
 use super::enter::{self, Entrant, News};
+use super::namespaces;
 use super::protocol::{Reply, Request};
 use super::wire;
 use crate::pod;
@@ -105,6 +106,11 @@ fn confine() -> io::Result<()> {
     root.set(c"nr_inodes", "4")?;
     root.set(c"mode", "0555")?;
     let root = root.mount(mount::NOSUID | mount::NODEV | mount::NOEXEC)?;
+    // Here a pid 1 that stands by has its mounts; three directories and the root are all
+    // the entries that there can be.
+    for place in build::PLACES {
+        rustix::fs::mkdirat(&root, place, rustix::fs::Mode::from_raw_mode(0o555))?;
+    }
     mount::abandon_root_for(root.as_fd())?;
     mount::set_attributes(root.as_fd(), mount::RDONLY, None)?;
     process::set_dumpable(false)
@@ -175,14 +181,14 @@ impl Server {
     fn serve(&mut self, id: u64, request: Request, fds: Vec<OwnedFd>) -> io::Result<()> {
         let outcome = match request {
             Request::Kit { base } => {
-                build::kit(self.proc.as_fd(), base).map(|fds| (Reply::Kit, fds))
+                namespaces::make(self.proc.as_fd(), base).map(|fds| (Reply::Kit, fds))
             }
-            Request::Build(spec) => {
-                build::build(&spec, &fds, &self.filter).map(|(pid, pidfd, seen)| {
+            Request::StandBy(spec) => {
+                build::stand_by(&spec, fds, &self.filter).map(|(pid, pidfd, channel)| {
                     if let Ok(kept) = pidfd.try_clone() {
                         self.inits.insert(pid, kept);
                     }
-                    (Reply::Built { pid, seen }, vec![pidfd])
+                    (Reply::Forked { pid }, vec![pidfd, channel])
                 })
             }
             Request::Assemble(recipe) => {

@@ -60,6 +60,12 @@ pub const NETWORK_SYSCTLS: [&str; 16] = [
     "net/ipv6/conf/all/forwarding",
 ];
 
+/// Whether what a file says depends on the user namespace of whoever reads it: limits of that
+/// namespace, and groups in its numbers.
+pub fn depends_on_reader(name: &str) -> bool {
+    name.starts_with("user/") || name == "net/ipv4/ping_group_range"
+}
+
 /// The names that are read.
 pub fn names(scope: Scope) -> impl Iterator<Item = &'static str> {
     let network = NETWORK_SYSCTLS.iter().filter(move |_| scope == Scope::Own);

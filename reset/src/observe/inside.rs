@@ -40,6 +40,16 @@ pub fn message_queues() -> Result<OwnedFd, ObserveError> {
     sys::mqueue().map_err(|e| call("mount the message queues for", "sys/fs/mqueue", e))
 }
 
+/// What was read before the reader entered the sandbox's user namespace: all that does not depend on
+/// whose ids and limits are asked for, nor on the mounts.
+#[derive(Debug)]
+pub struct Ahead {
+    scope: InsideScope,
+    ipc: Facts,
+    network: Facts,
+    sysctls: BTreeMap<String, Option<String>>,
+}
+
 /// Reads everything. `proc` must be a mount of procfs made for the sandbox's pid namespace, which the
 /// caller is in, together with its mount, ipc, uts and network namespaces; `queues` the root of a
 /// mount of its message queues.
@@ -51,34 +61,76 @@ pub fn inside(
     queues: BorrowedFd<'_>,
     scope: InsideScope,
 ) -> Result<InsideView, ObserveError> {
-    let form = |path: &str| ObserveError::Form {
-        path: path.to_owned(),
-    };
-    let mountinfo = proc.text("thread-self/mountinfo")?;
-    let mounts =
-        mounts::facts(&mountinfo, scope.ids).ok_or_else(|| form("thread-self/mountinfo"))?;
+    ahead(proc, queues, scope)?.complete(proc)
+}
+
+/// Reads what a first process can read while it waits for its root: [`Ahead::complete`] adds the rest.
+/// Arguments as those of [`inside`].
+///
+/// # Errors
+/// As [`inside`].
+pub fn ahead(
+    proc: &ProcDir,
+    queues: BorrowedFd<'_>,
+    scope: InsideScope,
+) -> Result<Ahead, ObserveError> {
     let texts = ipc::Texts {
         shm: proc.text("sysvipc/shm")?,
         sem: proc.text("sysvipc/sem")?,
         msg: proc.text("sysvipc/msg")?,
         queues: message_queue_lines(queues, scope.ids)?,
     };
-    let ipc = ipc::facts(&texts, scope.ids).ok_or_else(|| form("sysvipc"))?;
     let mut sysctls = BTreeMap::new();
-    for name in kernel::names(scope.network) {
-        sysctls.insert(name.to_owned(), proc.text_if_there(&format!("sys/{name}"))?);
+    for name in kernel::names(scope.network).filter(|name| !kernel::depends_on_reader(name)) {
+        sysctls.insert(name.to_owned(), sysctl(proc, name)?);
     }
-    let kernel = kernel::facts(&sysctls, scope.network).ok_or_else(|| form("sys"))?;
-    let network = network(proc, scope)?.ok_or_else(|| form("thread-self/net"))?;
-    let facts = [
-        (Component::Mounts, mounts),
-        (Component::Ipc, ipc),
-        (Component::Network, network),
-        (Component::Kernel, kernel),
-    ];
-    Ok(InsideView {
-        facts: facts.into(),
+    Ok(Ahead {
+        scope,
+        ipc: ipc::facts(&texts, scope.ids).ok_or_else(|| form("sysvipc"))?,
+        network: network(proc, scope)?.ok_or_else(|| form("thread-self/net"))?,
+        sysctls,
     })
+}
+
+impl Ahead {
+    /// Reads the rest, in the same process, once it has its root and its user namespace.
+    ///
+    /// # Errors
+    /// As [`inside`].
+    pub fn complete(self, proc: &ProcDir) -> Result<InsideView, ObserveError> {
+        let Ahead {
+            scope,
+            ipc,
+            network,
+            mut sysctls,
+        } = self;
+        for name in kernel::names(scope.network).filter(|name| kernel::depends_on_reader(name)) {
+            sysctls.insert(name.to_owned(), sysctl(proc, name)?);
+        }
+        let kernel = kernel::facts(&sysctls, scope.network).ok_or_else(|| form("sys"))?;
+        let mountinfo = proc.text("thread-self/mountinfo")?;
+        let mounts =
+            mounts::facts(&mountinfo, scope.ids).ok_or_else(|| form("thread-self/mountinfo"))?;
+        let facts = [
+            (Component::Mounts, mounts),
+            (Component::Ipc, ipc),
+            (Component::Network, network),
+            (Component::Kernel, kernel),
+        ];
+        Ok(InsideView {
+            facts: facts.into(),
+        })
+    }
+}
+
+fn sysctl(proc: &ProcDir, name: &str) -> Result<Option<String>, ObserveError> {
+    proc.text_if_there(&format!("sys/{name}"))
+}
+
+fn form(path: &str) -> ObserveError {
+    ObserveError::Form {
+        path: path.to_owned(),
+    }
 }
 
 fn network(proc: &ProcDir, scope: InsideScope) -> Result<Option<Facts>, ObserveError> {

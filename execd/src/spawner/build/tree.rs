@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use crate::sandbox::device::set_fixed_times;
 
 use crate::spawner::enter::Failure;
-use crate::spawner::protocol::BuildSpec;
+use crate::spawner::protocol::StandBySpec;
 use crate::sys::mount::{self, Filesystem, NODEV, NOEXEC, NOSUID, RDONLY};
 use crate::sys::process;
 
@@ -93,11 +93,30 @@ const HIDDEN_IN_SYS: &[&str] = &[
     "sys/kernel/security",
 ];
 
+/// Where the mounts of a sandbox lie, in the spawner's empty root and in any image.
+pub(in crate::spawner) const PLACES: [&str; 3] = ["proc", "dev", "sys"];
+
+/// The mounts at [`PLACES`], each with what is mounted below it.
+pub(super) struct Tree([OwnedFd; 3]);
+
+impl Tree {
+    /// Moves them into the new root.
+    pub(super) fn bring_along(&self) -> Result<(), Failure> {
+        for (mounted, path) in self.0.iter().zip(PLACES) {
+            let target = directory(path)?;
+            mount::attach(mounted.as_fd(), target.as_fd())
+                .map_err(|error| Failure::of(format!("mounting /{path}"), error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Mounts everything, in the root that the caller has.
 pub(super) fn mount_all(
-    spec: &BuildSpec,
+    spec: &StandBySpec,
     dev: BorrowedFd<'_>,
     masks: &Masks,
-) -> Result<(), Failure> {
+) -> Result<Tree, Failure> {
     let quiet = NOSUID | NODEV | NOEXEC;
     attach(c"proc", quiet, "proc", |_| Ok(()))?;
     hide_in_proc(masks)?;
@@ -105,7 +124,9 @@ pub(super) fn mount_all(
     mount::attach(dev, at.as_fd()).map_err(Failure::at("mounting /dev"))?;
     mount_in_dev(spec.base, spec.shm_bytes)?;
     attach(c"sysfs", quiet | RDONLY, "sys", |_| Ok(()))?;
-    hide_in_sys(masks)
+    hide_in_sys(masks)?;
+    let [proc, dev, sys] = PLACES.map(directory);
+    Ok(Tree([proc?, dev?, sys?]))
 }
 
 /// Hides what of /proc is hidden.

@@ -4,6 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::spawner::client::{self, SpawnError};
 use crate::spawner::protocol::Reply;
 
 /// A failed step.
@@ -86,6 +87,12 @@ impl Failure {
             errno: self.errno,
             exit_code: self.exit_code,
         }
+    }
+}
+
+impl From<Failure> for SpawnError {
+    fn from(failure: Failure) -> Self {
+        client::failed(failure.step, failure.errno, failure.exit_code)
     }
 }
 
