@@ -45,6 +45,8 @@ impl Groups {
 pub struct Traces {
     /// Processes of sandboxes.
     pub processes: BTreeSet<i32>,
+    /// First processes that wait for a sandbox: they still have the daemon's ids.
+    pub standing: BTreeSet<i32>,
     /// Groups of sandboxes, in all hierarchies.
     pub groups: BTreeSet<PathBuf>,
     /// Uppers on disk, in use or not.
@@ -67,7 +69,13 @@ impl Traces {
         for group in &traces.groups {
             let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
             let pids = listed.lines().filter_map(|line| line.parse::<i32>().ok());
-            traces.processes.extend(pids.filter(|pid| !own(pid)));
+            for pid in pids.filter(|pid| !own(pid)) {
+                let kind = match is_root(pid) {
+                    true => &mut traces.standing,
+                    false => &mut traces.processes,
+                };
+                kind.insert(pid);
+            }
         }
         for folder in ["store/uppers", "store/trash"] {
             let entries = fs::read_dir(inn.state().join(folder))
@@ -110,6 +118,12 @@ fn parent_of(pid: i32) -> Option<i32> {
     // The name, in brackets, may hold anything.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether a process has the ids of the machine's root.
+fn is_root(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.contains("\nUid:\t0\t0\t0\t0\n")
 }
 
 fn ancestors(pid: i32) -> impl Iterator<Item = i32> {

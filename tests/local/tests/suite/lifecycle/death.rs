@@ -83,8 +83,9 @@ pub(super) fn bash(inn: &Inn, lease: &str, script: &str) -> innkeeper_test_cli::
     inn.run(["exec", lease, "--", "bash", "-c", script])
 }
 
-/// Groups that a daemon may hold ready for sandboxes to come, in four hierarchies.
-const READY: usize = 4 * 8;
+/// First processes that a daemon may hold ready for sandboxes to come, each with a group in four
+/// hierarchies.
+const READY: usize = 8;
 
 /// Returns what is leased, retires every slot, and waits until nothing is left of them but
 /// what the daemon holds ready; then ends the daemon, and waits until that is gone too.
@@ -120,7 +121,8 @@ pub(super) fn nothing_is_left(inn: &Inn, manager: Manager<'_>, groups: &Groups) 
         let slots = inn.line("ps --json").ok().json();
         let traces = Traces::of(inn, groups);
         let ready = Traces {
-            groups: traces.groups.iter().take(READY).cloned().collect(),
+            groups: traces.groups.iter().take(4 * READY).cloned().collect(),
+            standing: traces.standing.iter().take(READY).copied().collect(),
             ..Traces::default()
         };
         let done = slots.as_array().is_some_and(Vec::is_empty) && traces == ready;
