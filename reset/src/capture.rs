@@ -8,6 +8,7 @@
 mod contents;
 mod directory;
 mod entry;
+mod same;
 mod stamps;
 mod walker;
 mod xattrs;
@@ -16,6 +17,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use rustix::io::Errno;
+
+pub use same::{Same, same};
 
 use crate::ids::IdMap;
 use crate::tree::{BuildError, Tree};
@@ -141,6 +144,9 @@ pub enum CaptureError {
     /// The kernel does not tell mounts apart.
     #[error("this kernel's statx gives no mount ids (Linux 5.8 and later do)")]
     NoMountIds,
+    /// A thread of the comparing broke off.
+    #[error("comparing the tree broke off")]
+    Broken,
     /// The file system gave something that cannot be a tree.
     #[error("the file system gave an impossible entry at {:?}", shown(.path))]
     Impossible {

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use serde::{Deserialize, Serialize};
 
-use crate::capture::{Capture, CaptureError, Contents, Options, Trust, View, capture};
+use crate::capture::{self, Capture, CaptureError, Contents, Options, Trust, View, capture};
 use crate::difference::Difference;
 use crate::digest::Digest;
 use crate::tree::{self, Builder, Kind, Tree};
@@ -174,7 +174,7 @@ pub fn scan(
         Some(trust) => (Depth::Walk, Contents::Reuse(baseline, trust)),
         None => (Depth::Full, Contents::Read),
     };
-    let now = observed(root, baseline, contents, options)?;
+    let now = capture(root, &as_merged(baseline, contents, options))?;
     let mut report = report(depth, baseline, &now, limit, baseline.root());
     if report.equal {
         report.differences = tree::wrong_links(baseline, &now.tree, limit.max(1));
@@ -204,23 +204,28 @@ fn merged(
     options: &Options<'_>,
     limit: usize,
 ) -> Result<FilesReport, CaptureError> {
-    let now = observed(root, baseline, contents, options)?;
+    let options = as_merged(baseline, contents, options);
+    if let Some(same) = capture::same(root, baseline, &options)? {
+        return Ok(FilesReport {
+            depth,
+            root: baseline.root(),
+            differences: Vec::new(),
+            equal: true,
+            bytes_read: same.bytes_read,
+            files_trusted: same.files_trusted,
+        });
+    }
+    let now = capture(root, &options)?;
     Ok(report(depth, baseline, &now, limit, baseline.root()))
 }
 
-fn observed(
-    root: BorrowedFd<'_>,
-    baseline: &Tree,
-    contents: Contents<'_>,
-    options: &Options<'_>,
-) -> Result<Capture, CaptureError> {
-    let options = Options {
+fn as_merged<'a>(baseline: &Tree, contents: Contents<'a>, options: &Options<'a>) -> Options<'a> {
+    Options {
         contents,
         view: View::Merged,
         exclude: baseline.excluded().to_vec(),
         ..options.clone()
-    };
-    capture(root, &options)
+    }
 }
 
 fn report(

@@ -218,6 +218,11 @@ impl Node {
     pub(crate) fn names(&self) -> u32 {
         self.links.max(1)
     }
+
+    /// Whether the tree holds another name of the same file.
+    pub(crate) fn is_hard_link(&self) -> bool {
+        self.group != NO_GROUP
+    }
 }
 
 /// A captured tree: immutable, with all digests computed.

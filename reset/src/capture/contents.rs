@@ -7,7 +7,7 @@ use std::time::Instant;
 use rustix::fs::{Mode, OFlags, Statx, openat};
 use rustix::io::Errno;
 
-use super::entry;
+use super::{CaptureError, entry};
 use crate::digest::Digest;
 
 /// Large enough for BLAKE3 to use its widest instructions, small enough for the second-level cache.
@@ -17,6 +17,21 @@ pub(super) enum ContentsError {
     Call(&'static str, Errno),
     Changed,
     Deadline,
+}
+
+impl ContentsError {
+    /// The error of a capture, at this path.
+    pub(super) fn at(self, path: Vec<u8>) -> CaptureError {
+        match self {
+            ContentsError::Call(operation, source) => CaptureError::Call {
+                operation,
+                path,
+                source,
+            },
+            ContentsError::Changed => CaptureError::Changed { path },
+            ContentsError::Deadline => CaptureError::Deadline { path },
+        }
+    }
 }
 
 /// Reads the file that `stat` was taken of. It must be that one, before and after.

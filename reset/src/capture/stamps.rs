@@ -16,11 +16,30 @@ pub(super) struct Stamps<'o> {
     earlier: Option<&'o Tree>,
     /// Change times from here on are too young to be relied on.
     young: (i64, u32),
-    /// Device numbers then and now. They must map one to one: two file systems that were told apart
-    /// must still be, whatever numbers this mount gives them.
+    pub(super) devices: Devices,
+    pub(super) trusted: u64,
+}
+
+/// Device numbers then and now. They must map one to one: two file systems that were told apart must
+/// still be, whatever numbers this mount gives them.
+#[derive(Debug, Default)]
+pub(super) struct Devices {
     then_now: HashMap<u64, u64>,
     now_then: HashMap<u64, u64>,
-    pub(super) trusted: u64,
+}
+
+impl Devices {
+    /// Takes up one pair; false where it contradicts an earlier one.
+    fn add(&mut self, then: u64, now: u64) -> bool {
+        *self.then_now.entry(then).or_insert(now) == now
+            && *self.now_then.entry(now).or_insert(then) == then
+    }
+
+    /// Takes up all pairs that another has seen.
+    pub(super) fn merge(&mut self, other: &Devices) -> bool {
+        let mut pairs = other.then_now.iter();
+        pairs.all(|(then, now)| self.add(*then, *now))
+    }
 }
 
 /// A place among the entries of an earlier directory.
@@ -38,8 +57,7 @@ impl<'o> Stamps<'o> {
         Stamps {
             earlier: walker::reusable(contents),
             young: (young.as_secs().cast_signed(), young.subsec_nanos()),
-            then_now: HashMap::new(),
-            now_then: HashMap::new(),
+            devices: Devices::default(),
             trusted: 0,
         }
     }
@@ -78,17 +96,23 @@ impl<'o> Stamps<'o> {
     /// changed its stamp.
     pub(super) fn unchanged(&mut self, earlier: Option<u32>, now: &Entry) -> Option<Entry> {
         let (tree, earlier) = (self.earlier?, earlier?);
-        let then = tree.entry_without_names(earlier);
-        let (old, new) = (then.stamp?, now.stamp?);
+        self.proves(&tree.entry_without_names(earlier), now)
+            .then(|| tree.entry(earlier))
+    }
+
+    /// Whether nothing can have changed the inode of an entry of the earlier tree since.
+    pub(super) fn proves(&mut self, then: &Entry, now: &Entry) -> bool {
+        let (Some(_), Some(old), Some(new)) = (self.earlier, then.stamp, now.stamp) else {
+            return false;
+        };
         let same = then.kind == now.kind
             && (old.ino, old.ctime_s, old.ctime_ns) == (new.ino, new.ctime_s, new.ctime_ns)
             && (then.size, then.mtime_s, then.mtime_ns) == (now.size, now.mtime_s, now.mtime_ns);
         if !same || (then.kind == Kind::File && then.content.is_zero()) {
-            return None;
+            return false;
         }
-        let one_to_one = *self.then_now.entry(old.dev).or_insert(new.dev) == new.dev
-            && *self.now_then.entry(new.dev).or_insert(old.dev) == old.dev;
-        self.trusted += u64::from(one_to_one && then.kind == Kind::File);
-        one_to_one.then(|| tree.entry(earlier))
+        let proven = self.devices.add(old.dev, new.dev);
+        self.trusted += u64::from(proven && then.kind == Kind::File);
+        proven
     }
 }

@@ -22,7 +22,7 @@ const OPEN_LEVELS: usize = 64;
 const CLOCK_EVERY: usize = 64;
 
 /// What makes two names one file: device and inode, and what could not differ if they were.
-type LinkKey = (u64, u64, u64, (i64, u32), (i64, u32));
+pub(super) type LinkKey = (u64, u64, u64, (i64, u32), (i64, u32));
 
 /// A directory whose entries are being visited.
 struct Frame {
@@ -250,13 +250,7 @@ impl<'o> State<'o> {
                 .map_err(|(operation, source)| self.call(operation)(source))?,
         }
         let linked = stat.stx_nlink > 1 && entry.kind != Kind::Directory;
-        let key: LinkKey = (
-            entry::device(stat),
-            stat.stx_ino,
-            stat.stx_size,
-            (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
-            (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
-        );
+        let key = link_key(stat);
         let first = if linked {
             self.links.get(&key).copied()
         } else {
@@ -290,12 +284,7 @@ impl<'o> State<'o> {
         let result = contents::digest(dir, name, stat, deadline, &mut self.buffers.contents);
         self.files_read += 1;
         self.bytes_read += stat.stx_size;
-        let path = || self.path.clone();
-        result.map_err(|error| match error {
-            contents::ContentsError::Call(operation, source) => self.call(operation)(source),
-            contents::ContentsError::Changed => CaptureError::Changed { path: path() },
-            contents::ContentsError::Deadline => CaptureError::Deadline { path: path() },
-        })
+        result.map_err(|error| error.at(self.path.clone()))
     }
 
     fn enter(
@@ -342,6 +331,16 @@ impl<'o> State<'o> {
         }
         Ok(())
     }
+}
+
+pub(super) fn link_key(stat: &Statx) -> LinkKey {
+    (
+        entry::device(stat),
+        stat.stx_ino,
+        stat.stx_size,
+        (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+        (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+    )
 }
 
 /// The digests that may be kept, if any.

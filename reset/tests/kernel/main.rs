@@ -7,6 +7,7 @@ mod layered;
 mod observed;
 mod overlay;
 mod property;
+mod same;
 mod scratch;
 mod shapes;
 mod slices;
