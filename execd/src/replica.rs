@@ -54,8 +54,20 @@ pub fn bring(upper: &Path, to: &Path) -> Result<(), ReplicaError> {
 
 /// Copies the raw upper of an overlay into an empty directory.
 fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), ReplicaError> {
+    copy_as(View::Upper, from, to)
+}
+
+/// Copies a tree, as a guest sees it, into an empty directory.
+///
+/// # Errors
+/// When something cannot be read or made; what was made so far is of no use then.
+pub fn copy_merged(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), ReplicaError> {
+    copy_as(View::Merged, from, to)
+}
+
+fn copy_as(view: View, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), ReplicaError> {
     let none = BTreeSet::new();
-    let mut copier = tree::Copier::new(to, &none, View::Upper);
+    let mut copier = tree::Copier::new(to, &none, view);
     let here = open(from, c".").map_err(copier.fail("opening"))?;
     let seen = stat(here.as_fd(), c"").map_err(copier.fail("looking at"))?;
     copier.contents(here.as_fd(), to, &seen)?;

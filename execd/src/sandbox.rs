@@ -96,6 +96,8 @@ pub struct Plan {
     pub lowers: Vec<String>,
     /// The writable layer.
     pub upper: upper::Kind,
+    /// A directory that is copied into the upper before anything runs, by its path.
+    pub copied: Option<Vec<u8>>,
     /// An own network namespace with loopback only; else the host's.
     pub own_network: bool,
     /// Limits of the group.
@@ -299,13 +301,14 @@ impl Sandbox {
     pub fn written(
         &self,
         baseline: &Tree,
+        prefilled: Option<&Tree>,
         options: &Options<'_>,
         limit: usize,
     ) -> Result<FilesReport, CaptureError> {
         match &self.parts {
             Parts::Root { upper, .. } => files::upper(upper.raw(), None, baseline, options, limit),
             Parts::Pod { upper, slices, .. } if slices.is_empty() => {
-                files::upper(upper.as_fd(), None, baseline, options, limit)
+                files::upper(upper.as_fd(), prefilled, baseline, options, limit)
             }
             Parts::Pod { upper, slices, .. } => {
                 sliced::written(upper.as_fd(), slices, baseline, options, limit)

@@ -6,6 +6,7 @@ mod prepare;
 mod registry;
 mod services;
 mod stored;
+mod workdir;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -89,6 +90,10 @@ pub struct Template {
     pub baseline: Baseline,
     /// Its merged tree.
     pub tree: Arc<Tree>,
+    /// The directory that every sandbox starts with a copy of in its upper, by its path.
+    pub copied: Option<Vec<u8>>,
+    /// A fresh upper, where it is not empty.
+    pub prefilled: Option<Arc<Tree>>,
     /// Why a sandbox of it is single use; none where it can be reset.
     pub single_use: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! The three depths at which files are checked. Each gives a [`FilesReport`], which nothing else can
 //! make: it is the files' part of an observation.
 
+mod prefilled;
 mod slices;
 
 use std::os::fd::BorrowedFd;
@@ -12,6 +13,7 @@ use crate::difference::Difference;
 use crate::digest::Digest;
 use crate::tree::{self, Builder, Kind, Tree};
 
+pub use prefilled::prefilled;
 pub use slices::{Slice, uppers};
 
 /// How thoroughly files are checked, in rising order.

@@ -223,6 +223,11 @@ impl Node {
     pub(crate) fn is_hard_link(&self) -> bool {
         self.group != NO_GROUP
     }
+
+    /// Index of the first entry of the hard-link group, or [`NO_GROUP`].
+    pub(crate) fn group_index(&self) -> u32 {
+        self.group
+    }
 }
 
 /// A captured tree: immutable, with all digests computed.

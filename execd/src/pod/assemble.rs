@@ -72,6 +72,7 @@ impl Pod {
         let recipe = Recipe {
             source,
             upper,
+            copied: plan.copied.clone(),
             own_network: plan.own_network,
             left_out: self.ids.own,
             killer: self.ids.killer,

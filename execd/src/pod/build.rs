@@ -6,6 +6,7 @@
 mod furniture;
 mod map;
 mod mounted;
+mod workdir;
 
 pub use mounted::Root;
 
@@ -121,7 +122,7 @@ fn put_together(
     process::unshare(process::NEW_IPC).map_err(Failure::at("making an ipc namespace"))?;
     let outside = furniture::Outside::take()?;
     let (root, slices) = match &recipe.source {
-        Source::Trees(lowers) => (mounted::make(lowers, &recipe.upper)?, None),
+        Source::Trees(lowers) => (mounted::make(lowers, recipe)?, None),
         Source::Slices(base) => {
             let (root, slices) = sliced::assemble(base, &recipe.upper)?;
             (root, Some(slices))

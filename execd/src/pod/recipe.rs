@@ -18,6 +18,8 @@ pub struct Recipe {
     pub source: Source,
     /// The writable layer.
     pub upper: Upper,
+    /// A directory that is copied into the upper, by its path in the sandbox.
+    pub copied: Option<Vec<u8>>,
     /// A network namespace of its own; else the container's.
     pub own_network: bool,
     /// The daemon's id, which the guest's map leaves out.

@@ -9,7 +9,7 @@ use innkeeper_reset::files::Depth;
 use innkeeper_reset::observe::Programs;
 
 use super::{BuildError, Plan, Root, Sandbox};
-use crate::pod::Pod;
+use crate::pod::{Layout, Pod};
 use crate::replica::{self, ReplicaError};
 use crate::sliced;
 use crate::spawner::Spawner;
@@ -86,6 +86,15 @@ impl Machine {
         match &self.means {
             Means::Root(_) => "root",
             Means::Pod(pod) => pod.standing.rights.word(),
+        }
+    }
+
+    /// Whether a copy of the work directory in the upper mends what its overlays cannot do.
+    pub fn copies_workdir(&self) -> bool {
+        match &self.means {
+            // Its overlays can do it by themselves, with `redirect_dir`.
+            Means::Root(_) => false,
+            Means::Pod(pod) => pod.layout == Layout::Mounted,
         }
     }
 

@@ -175,7 +175,7 @@ pub(crate) fn open_directory(at: BorrowedFd<'_>, name: &str) -> io::Result<Owned
 }
 
 /// Owner, mode, extended attributes and times of a directory.
-fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
     let stat = rustix::fs::fstat(from)?;
     let owner = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
     rustix::fs::fchown(to, Some(owner.0), Some(owner.1))?;

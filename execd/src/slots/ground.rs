@@ -110,6 +110,7 @@ impl Ground for SlotGround {
             generation: self.next,
             lowers: template.lowers.clone(),
             upper: template.upper().map_err(|e| Fault::of(&e))?,
+            copied: template.copied.clone(),
             own_network: template.own_network(),
             limits: template.limits(),
             defaults: template.defaults(),
@@ -136,7 +137,12 @@ impl Ground for SlotGround {
         };
         let merged = sandbox.overlay.as_fd();
         let report = match depth {
-            Depth::Swap => sandbox.written(tree, &within(IdMap::CANONICAL), NAMED),
+            Depth::Swap => sandbox.written(
+                tree,
+                self.template.prefilled.as_deref(),
+                &within(IdMap::CANONICAL),
+                NAMED,
+            ),
             Depth::Walk => files::walk(
                 merged,
                 tree,

@@ -12,10 +12,11 @@ use innkeeper_reset::capture::{Capture, Options, View, capture};
 use innkeeper_reset::components::{Component, Facts};
 use innkeeper_reset::files;
 use innkeeper_reset::ids::IdMap;
+use innkeeper_reset::tree::Tree;
 
 use super::stored::{self, About};
 use super::{Running, Template, TemplateError, defaults, limits, marks, own_network, prepare};
-use super::{services, surroundings, upper_kind};
+use super::{services, surroundings, upper_kind, workdir};
 use crate::sandbox::{Machine, Plan, Sandbox};
 use crate::wait;
 
@@ -58,6 +59,7 @@ pub async fn first_ready(
             generation,
             lowers: lowers.clone(),
             upper,
+            copied: prepared.copied.clone(),
             own_network: own_network(spec.network()),
             limits: limits(spec.resources.as_ref()),
             defaults: defaults(spec),
@@ -66,9 +68,15 @@ pub async fn first_ready(
     let digests = std::iter::once(format!("prepared:{prepared_digest}"))
         .chain(spec.layers.iter().rev().cloned())
         .collect::<Vec<_>>();
-    let recorded = record(machine, spec, &sandbox, &digests, prepared.leftovers).await;
+    let recorded = record(machine, spec, &sandbox, &digests, &prepared).await;
     match recorded {
-        Ok((baseline, tree, single_use, services)) => {
+        Ok(Recorded {
+            baseline,
+            tree,
+            prefilled,
+            single_use,
+            services,
+        }) => {
             let template = Template {
                 spec: spec.clone(),
                 lower_marks: marks(&sandbox.lowers).map_err(TemplateError::Store)?,
@@ -76,6 +84,8 @@ pub async fn first_ready(
                 lower_digests: digests,
                 baseline,
                 tree,
+                copied: prepared.copied,
+                prefilled,
                 single_use,
             };
             Ok(First {
@@ -121,22 +131,25 @@ async fn freeze(
     Ok(captured.tree.root().to_string())
 }
 
-type Recorded = (
-    Baseline,
-    Arc<innkeeper_reset::tree::Tree>,
-    Option<String>,
-    Vec<Running>,
-);
+/// What is known of a template once it has been captured.
+struct Recorded {
+    baseline: Baseline,
+    tree: Arc<Tree>,
+    prefilled: Option<Arc<Tree>>,
+    single_use: Option<String>,
+    services: Vec<Running>,
+}
 
 async fn record(
     machine: &Machine,
     spec: &TemplateSpec,
     sandbox: &Sandbox,
     lowers: &[String],
-    leftovers: Option<String>,
+    prepared: &prepare::Prepared,
 ) -> Result<Recorded, TemplateError> {
     let (capture, stable) = capture_twice(sandbox).await?;
     let tree = Arc::new(capture.tree);
+    let prefilled = workdir::prefilled(&tree, prepared.copied.as_deref())?;
     let services = services::start(machine, spec, sandbox, Instant::now() + SERVICES).await?;
     let seen = surroundings(machine, sandbox, &spec.key, lowers.to_vec(), &services).await;
     if let Some((component, reason)) = seen.failed.first_key_value() {
@@ -164,6 +177,7 @@ async fn record(
         facts,
         captured,
     );
+    let leftovers = prepared.leftovers.clone();
     let single_use = leftovers
         .or(stable.err())
         .or_else(|| host_network(spec))
@@ -171,10 +185,17 @@ async fn record(
     let about = About {
         lower_digests: lowers.to_vec(),
         slices: sandbox.slices().to_vec(),
+        copied: prepared.copied.clone(),
         single_use: single_use.clone(),
     };
     stored::write(&machine.store.prepared(&spec.key), &baseline, &tree, &about)?;
-    Ok((baseline, tree, single_use, services))
+    Ok(Recorded {
+        baseline,
+        tree,
+        prefilled,
+        single_use,
+        services,
+    })
 }
 
 /// What a rollout leaves in a shared network namespace outlives its own namespaces, and in

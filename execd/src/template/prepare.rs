@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use innkeeper_proto::v1::TemplateSpec;
 
-use super::{TemplateError, defaults, image_lowers, own_network};
+use super::{TemplateError, defaults, image_lowers, own_network, workdir};
 use crate::cgroup::Limits;
 use crate::inside::{self, furnish::Furnish};
 use crate::sandbox::{Machine, Plan, Sandbox, upper};
@@ -28,6 +28,8 @@ pub(super) struct Prepared {
     pub(super) name: String,
     /// Processes that the prepare left running, where it did.
     pub(super) leftovers: Option<String>,
+    /// The directory that is to be copied into every upper.
+    pub(super) copied: Option<Vec<u8>>,
 }
 
 /// Runs the prepare on behalf of the slot `slot`.
@@ -42,6 +44,7 @@ pub(super) async fn run(
             generation: 1,
             lowers: image_lowers(machine, spec),
             upper: upper::Kind::Disk,
+            copied: None,
             own_network: own_network(spec.prepare_network()),
             limits: Limits {
                 pids: super::PIDS,
@@ -52,11 +55,17 @@ pub(super) async fn run(
         .await?;
     let done = steps(machine, spec, &sandbox).await;
     let ended = wait::end(&sandbox.live, Duration::from_secs(10)).await;
+    let done =
+        done.and_then(|leftovers| Ok((leftovers, workdir::decide(machine, spec, &sandbox)?)));
     let name = sandbox.live.sandbox.clone();
     match (done, ended) {
-        (Ok(leftovers), Ok(())) => {
+        (Ok((leftovers, copied)), Ok(())) => {
             machine.release(sandbox);
-            Ok(Prepared { name, leftovers })
+            Ok(Prepared {
+                name,
+                leftovers,
+                copied,
+            })
         }
         (Err(error), _) => {
             machine.dispose(sandbox);

@@ -11,7 +11,7 @@ use innkeeper_reset::baseline::Baseline;
 use innkeeper_reset::tree::Tree;
 use serde::{Deserialize, Serialize};
 
-use super::{Template, TemplateError, image_lowers, marks};
+use super::{Template, TemplateError, image_lowers, marks, workdir};
 use crate::sandbox::Machine;
 
 /// Bytes of a stored tree at most: some 10 million entries.
@@ -24,6 +24,9 @@ pub(super) struct About {
     /// The slices of the root over which it was prepared: a prepared layer has a part for each.
     #[serde(default)]
     pub(super) slices: Vec<Vec<u8>>,
+    /// The directory that is copied into every upper.
+    #[serde(default)]
+    pub(super) copied: Option<Vec<u8>>,
     pub(super) single_use: Option<String>,
 }
 
@@ -72,6 +75,7 @@ pub(super) fn read(machine: &Machine, spec: &TemplateSpec) -> Option<Template> {
     if baseline.template_key != spec.key || tree.root() != *files || other_parts {
         return None;
     }
+    let prefilled = workdir::prefilled(&tree, about.copied.as_deref()).ok()?;
     let lowers = lowers(machine, spec);
     let opened = machine.open_lowers(&lowers).ok()?;
     Some(Template {
@@ -81,6 +85,8 @@ pub(super) fn read(machine: &Machine, spec: &TemplateSpec) -> Option<Template> {
         lower_digests: about.lower_digests,
         baseline,
         tree: Arc::new(tree),
+        copied: about.copied,
+        prefilled,
         single_use: about.single_use,
     })
 }

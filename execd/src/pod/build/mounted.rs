@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::pod::recipe::Upper;
+use super::workdir;
+use crate::pod::recipe::{Recipe, Upper};
 use crate::sandbox::upper::{make_mount_points, make_pair, open_directory};
 use crate::spawner::enter::Failure;
 use crate::sys::mount::{self, Filesystem, NODEV};
@@ -21,19 +22,23 @@ pub struct Root {
 
 /// Makes it in the calling process's mount namespace. Everything is opened here: the kernel
 /// takes no layer of another's mount namespace.
-pub(super) fn make(lowers: &[PathBuf], upper: &Upper) -> Result<Root, Failure> {
-    let volatile = matches!(upper, Upper::Directory(_));
+pub(super) fn make(lowers: &[PathBuf], recipe: &Recipe) -> Result<Root, Failure> {
+    let volatile = matches!(recipe.upper, Upper::Directory(_));
     let lowers = lowers
         .iter()
         .map(|path| {
             open(path).map_err(|error| Failure::of(format!("opening {}", path.display()), error))
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let (upper, work) = match upper {
+    let (upper, work) = match &recipe.upper {
         Upper::Memory { bytes, inodes } => in_memory(*bytes, *inodes, &lowers),
         Upper::Directory(path) => on_disk(path),
     }
     .map_err(Failure::at("making the upper"))?;
+    if let Some(path) = &recipe.copied {
+        workdir::fill(&lowers, upper.as_fd(), path)
+            .map_err(Failure::at("copying the work directory"))?;
+    }
     make_mount_points(upper.as_fd(), &lowers).map_err(Failure::at("making mount points"))?;
     let overlay = overlay(&lowers, &upper, &work, volatile)
         .map_err(|error| Failure::of("mounting the overlay".to_owned(), error))?;
