@@ -54,10 +54,10 @@ impl Found {
         self.inside.is_empty() && self.outside.is_empty()
     }
 
-    /// Whether something of this name differs on either side.
-    pub fn names(&self, subject: &str) -> bool {
+    /// The difference in a field of a subject whose name has this in it, from either side.
+    pub fn named(&self, subject: &str, field: &str) -> Option<&Difference> {
         let mut both = self.inside.iter().chain(&self.outside);
-        both.any(|difference| difference.subject.contains(subject))
+        both.find(|difference| difference.subject.contains(subject) && difference.field == field)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every strategy with every set of rights: after a rollout and a reset nothing tells the sandbox
 //! from a fresh one. The forms that cannot be made here are named as not run, with the reason.
 
+mod mutation;
 mod reuse;
 mod rollout;
 
@@ -36,12 +37,16 @@ fn main() {
             form,
             ward: OnceLock::new(),
         });
-        for (name, test) in reuse::TESTS {
+        for (name, test) in reuse::TESTS.iter().chain(mutation::TESTS) {
             let shared = Arc::clone(&shared);
             trials.push(trial(format!("{form}::{name}"), move || {
                 test(shared.ward()?)
             }));
         }
     }
+    trials.push(trial(
+        "what_a_reset_leaves_is_seen_by_verify",
+        mutation::verify,
+    ));
     libtest_mimic::run(&arguments, trials).exit();
 }

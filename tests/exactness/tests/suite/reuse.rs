@@ -31,7 +31,8 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     }),
 ];
 
-fn service() -> Value {
+/// A service that does nothing.
+pub(crate) fn service() -> Value {
     json!({"services": [{"name": "idle", "argv": ["sleep", "infinity"], "cwd": "/tmp", "env": {"MARK": "set"}}]})
 }
 
