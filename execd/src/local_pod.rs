@@ -49,6 +49,25 @@ impl PodError {
     }
 }
 
+/// Runs a program as root of a user namespace with a pod's ids, so that what it writes is a pod's
+/// to read. Returns only on failure of its own.
+///
+/// # Errors
+/// [`PodError`].
+pub fn run_with_ids(words: impl Iterator<Item = OsString>) -> Result<(), PodError> {
+    let words: Vec<OsString> = words.collect();
+    let (program, rest) = words
+        .split_first()
+        .ok_or_else(|| PodError::Usage("a program is missing".to_owned()))?;
+    let mut command = std::process::Command::new(program);
+    command.args(rest);
+    let status = ids::status_within(move || {
+        use std::os::unix::process::CommandExt;
+        Err(command.exec())
+    })?;
+    std::process::exit(status)
+}
+
 /// Runs `execd pod` with the words behind it.
 ///
 /// # Errors

@@ -47,6 +47,7 @@ usage: execd --state DIR              serve sandboxes; the socket is DIR/execd/e
                                       remove what dead pods have left
        execd --layout mounted|sliced --store DIR --state DIR --socket PATH
                                       serve one sandbox in a container, with its rights alone
+       execd ids PROGRAM [ARGV..]     run a program as root in a user namespace with a pod's ids
        execd floor clone|spawn|walk DIR|socket BYTES [--n N]
                                       time what the kernel alone needs, as JSON
        execd --version
@@ -107,6 +108,9 @@ fn run() -> anyhow::Result<()> {
             Arg::Long("help") | Arg::Short('h') => {
                 print!("{HELP}");
                 return Ok(());
+            }
+            Arg::Value(word) if word == "ids" => {
+                return Ok(local_pod::run_with_ids(parser.raw_args()?)?);
             }
             Arg::Value(word) if word == "pod" => {
                 return Ok(local_pod::run(parser.raw_args()?)?);

@@ -84,6 +84,17 @@ fn user_name(uid: u32) -> String {
 
 /// Does work in a process of a user namespace with a pod's ids. Call it before there are threads.
 pub fn within(work: impl FnOnce() -> io::Result<()>) -> Result<(), PodError> {
+    match status_within(work)? {
+        0 => Ok(()),
+        _ => Err(PodError::Missing(
+            "the work in a pod's user namespace failed".to_owned(),
+        )),
+    }
+}
+
+/// As [`within`], with the exit code of the process, as shells count it: the work may become
+/// another program.
+pub fn status_within(work: impl FnOnce() -> io::Result<()>) -> Result<i32, PodError> {
     let (ours, theirs) = channel::pair().map_err(PodError::at("making a channel"))?;
     // SAFETY: this program has one thread here.
     #[allow(unsafe_code)]
@@ -105,12 +116,10 @@ pub fn within(work: impl FnOnce() -> io::Result<()>) -> Result<(), PodError> {
             drop(ours);
             let status = process::wait(pid).map_err(PodError::at("waiting"))?;
             mapped?;
-            match status {
-                0 => Ok(()),
-                _ => Err(PodError::Missing(
-                    "the work in a pod's user namespace failed".to_owned(),
-                )),
+            if libc::WIFSIGNALED(status) {
+                return Ok(128 + libc::WTERMSIG(status));
             }
+            Ok(libc::WEXITSTATUS(status))
         }
     }
 }

@@ -49,12 +49,7 @@ pub fn assemble(
     filter: &Filter,
 ) -> Result<Assembled, Failure> {
     let (ours, theirs) = channel::pair().map_err(Failure::at("making a channel"))?;
-    let network = if recipe.own_network {
-        process::NEW_NET
-    } else {
-        0
-    };
-    let flags = process::NEW_USER | process::NEW_MOUNT | process::NEW_UTS | network;
+    let flags = process::NEW_USER | process::NEW_MOUNT | process::NEW_UTS;
     // SAFETY: the spawner has one thread.
     #[allow(unsafe_code)]
     let fork = unsafe { process::fork(flags, None) }.map_err(Failure::at("forking a builder"))?;
@@ -118,8 +113,12 @@ fn put_together(
     }
     process::set_dumpable(false).map_err(Failure::at("closing the builder to tracing"))?;
     process::become_ids(0, 0, &[]).map_err(Failure::at("taking the guest's ids"))?;
-    // Not with the others: who makes it owns its message queues.
+    // Not with the others: who makes them owns the message queues of one and the files of
+    // /proc/net of the other, and before there were ids that would be nobody.
     process::unshare(process::NEW_IPC).map_err(Failure::at("making an ipc namespace"))?;
+    if recipe.own_network {
+        process::unshare(process::NEW_NET).map_err(Failure::at("making a network namespace"))?;
+    }
     let outside = furniture::Outside::take()?;
     let (root, slices) = match &recipe.source {
         Source::Trees(lowers) => (mounted::make(lowers, recipe)?, None),

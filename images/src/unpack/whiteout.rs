@@ -59,15 +59,22 @@ pub(super) fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
-/// Both names, so that the layer serves mounts with and without `userxattr`.
+const FOR_USERS: &str = "user.overlay.opaque";
+const FOR_ROOT: &str = "trusted.overlay.opaque";
+
+/// Both names, so that the layer serves mounts with and without `userxattr`. Whoever is not the
+/// machine's root cannot set the second, nor ever mount without.
 pub(super) fn set_opaque(dir: BorrowedFd<'_>) -> Result<(), Errno> {
-    for name in ["trusted.overlay.opaque", "user.overlay.opaque"] {
-        fs::fsetxattr(dir, name, b"y", XattrFlags::empty())?;
+    fs::fsetxattr(dir, FOR_USERS, b"y", XattrFlags::empty())?;
+    match fs::fsetxattr(dir, FOR_ROOT, b"y", XattrFlags::empty()) {
+        Err(Errno::PERM) => Ok(()),
+        done => done,
     }
-    Ok(())
 }
 
 pub(super) fn is_opaque(dir: impl AsFd) -> bool {
-    let mut value = [0; 1];
-    fs::fgetxattr(dir, "trusted.overlay.opaque", &mut value) == Ok(1) && value == *b"y"
+    [FOR_USERS, FOR_ROOT].into_iter().any(|name| {
+        let mut value = [0; 1];
+        fs::fgetxattr(&dir, name, &mut value) == Ok(1) && value == *b"y"
+    })
 }
