@@ -121,10 +121,7 @@ async fn serve(
     spill: &Path,
 ) -> anyhow::Result<()> {
     let spawner = Spawner::attach(launched.socket)?;
-    let store = Arc::new(match sliced {
-        Some(_) => Store::open(&options.state)?,
-        None => Store::open_apart(&options.state, &options.store)?,
-    });
+    let store = Arc::new(Store::open_apart(&options.state, &options.store)?);
     let boot_id = daemon::boot_id()?;
     let pod = Pod {
         spawner: spawner.clone(),
