@@ -39,6 +39,7 @@ fn await_word(channel: BorrowedFd<'_>, users: BorrowedFd<'_>, id: u32) -> io::Re
     if !channel::receive_all(channel, &mut word, &mut Vec::new())? {
         return Ok(());
     }
+    process::set_dumpable(false)?;
     process::enter(users, process::NEW_USER)?;
     process::become_ids(id, id, &[])?;
     caps::set(KILL)?;

@@ -54,7 +54,10 @@ pub fn leave(own: u32) -> io::Result<()> {
     caps::keep_over_setuid()?;
     process::become_ids(own, own, &[])?;
     caps::set(caps::permitted()? & caps::DOCKER)?;
-    process::set_dumpable(false)
+    // The kernel gives what /proc shows of a process that may not be dumped to root, whose id is
+    // the guest's root's: its oom score could be raised. Of others it is the process's own, and
+    // tracing is closed by the id as well as by the user namespace.
+    process::set_dumpable(true)
 }
 
 #[cfg(test)]
