@@ -19,8 +19,13 @@ pub struct House {
 impl House {
     /// Starts a manager on an empty state directory.
     pub fn open() -> Self {
+        Self::with(&[])
+    }
+
+    /// Starts a manager with these options on an empty state directory.
+    pub fn with(options: &[&str]) -> Self {
         let mut inn = Inn::new();
-        inn.serve(&[]);
+        inn.serve(options);
         Self {
             inn,
             imported: Mutex::default(),

@@ -4,6 +4,7 @@
 mod inside;
 mod isolation;
 mod lifecycle;
+mod pod;
 mod rollouts;
 mod swebench;
 
@@ -14,11 +15,19 @@ use libtest_mimic::Arguments;
 
 /// A manager that starts when the first test wants it.
 #[derive(Default)]
-struct Shared(OnceLock<House>);
+struct Shared {
+    house: OnceLock<House>,
+    pods: OnceLock<House>,
+}
 
 impl Shared {
     fn house(&self) -> &House {
-        self.0.get_or_init(House::open)
+        self.house.get_or_init(House::open)
+    }
+
+    /// One whose slots are containers with a default pod's rights.
+    fn pods(&self) -> &House {
+        self.pods.get_or_init(|| House::with(&["--rights", "pod"]))
     }
 }
 
@@ -32,6 +41,7 @@ fn main() {
         ("inside", inside::TESTS),
         ("isolation", isolation::TESTS),
         ("lifecycle", lifecycle::TESTS),
+        ("pod", pod::TESTS),
         ("rollouts", rollouts::TESTS),
         ("swebench", swebench::TESTS),
     ];
