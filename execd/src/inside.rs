@@ -9,6 +9,7 @@
 pub mod files;
 pub mod furnish;
 pub mod observe;
+mod scan;
 pub mod tree;
 
 use std::os::fd::OwnedFd;
@@ -26,6 +27,9 @@ pub enum Call {
     Furnish(furnish::Furnish),
     /// Reads what of the sandbox's kernel objects only an inmate can see.
     Observe(observe::Observe),
+    /// Looks for answers that the image holds; at first ready only, before anything of the guest
+    /// has run there.
+    Scan(innkeeper_leaks::Question),
     /// Asks a service whether it is ready.
     Probe(observe::Probe),
 }
@@ -39,6 +43,8 @@ pub enum Answer {
     Furnished,
     /// Of `Observe`.
     Observed(Box<observe::Inside>),
+    /// Of `Scan`.
+    Scanned(Box<innkeeper_leaks::Report>),
     /// Of `Probe`.
     Ready,
     /// The call failed: errno (0 where there is none) and a sentence.
@@ -57,6 +63,7 @@ pub fn run(call: Call, descriptors: Vec<OwnedFd>) -> Answer {
         Call::Tree(call) => tree::run(call, descriptors),
         Call::Furnish(call) => furnish::run(&call),
         Call::Observe(call) => observe::run(call),
+        Call::Scan(question) => scan::run(&question),
         Call::Probe(call) => observe::probe(&call),
     }
 }

@@ -1,6 +1,7 @@
 //! A template as this daemon knows it: prepared once, with its baseline.
 
 mod baseline;
+mod leaks;
 mod observe;
 mod prepare;
 mod registry;
@@ -94,6 +95,9 @@ pub struct Template {
     pub copied: Option<Vec<u8>>,
     /// A fresh upper, where it is not empty.
     pub prefilled: Option<Arc<Tree>>,
+    /// Answers that the image was seen to hold; none where an earlier version prepared it, which
+    /// did not look.
+    pub leaks: Option<innkeeper_leaks::Report>,
     /// Why a sandbox of it is single use; none where it can be reset.
     pub single_use: Option<String>,
 }

@@ -28,6 +28,9 @@ pub struct Image {
     /// It was pulled with a secret: not for those who could not have pulled it themselves.
     #[serde(default)]
     pub private: bool,
+    /// Templates of it remove answers that it holds, as the last step of their prepare.
+    #[serde(default)]
+    pub scrub: bool,
 }
 
 /// The part of an image's config that matters for running it, verbatim.

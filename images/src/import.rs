@@ -103,6 +103,7 @@ fn unpack_plan(
             bytes: done.bytes,
             entries: done.entries,
             private: plan.private,
+            scrub: false,
         };
         if store.publish_image(&image, &names)? {
             return store.resolve(&image.digest.to_string());
@@ -131,6 +132,7 @@ fn import_folder(
             bytes: record.bytes,
             entries: record.entries,
             private: false,
+            scrub: false,
         };
         if store.publish_image(&image, &names)? {
             return store.resolve(&image.digest.to_string());

@@ -91,6 +91,11 @@ impl Store {
         crate::import::import(self, source, name, progress)
     }
 
+    /// Says whether templates of an image are to remove answers that it holds.
+    pub fn set_scrub(&self, image: &Digest, scrub: bool) -> Result<Image, Error> {
+        records::set_scrub(self, image, scrub)
+    }
+
     /// The image of this name (with or without a tag), digest, or unambiguous beginning of a
     /// digest. Both the image's own digest and that of its manifest count.
     pub fn resolve(&self, name: &str) -> Result<Image, Error> {

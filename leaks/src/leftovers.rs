@@ -65,7 +65,7 @@ pub(crate) fn search(
             };
             match kind {
                 Some(kind) => report.add(kind, || text(&path)),
-                None if entry.directory && entry.name != b".git" => next.push(path),
+                None if entry.directory && !is_foreign(top, &path) => next.push(path),
                 None => {}
             }
         }
@@ -85,6 +85,12 @@ fn ancestors(tracked: &HashSet<Vec<u8>>) -> HashSet<Vec<u8>> {
         }
     }
     directories
+}
+
+/// What is no part of a work tree: its repository, and the kernel's own trees at the root.
+fn is_foreign(top: &[u8], path: &[u8]) -> bool {
+    let root = top.iter().all(|byte| *byte == b'/');
+    path == b".git" || root && matches!(path, b"proc" | b"sys" | b"dev")
 }
 
 fn kind(path: &[u8], name: &[u8], directory: bool) -> Option<Kind> {

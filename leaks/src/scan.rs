@@ -48,6 +48,8 @@ pub fn scan(ground: &Ground, question: &Question) -> Report {
                 Err(error) => report.unread(error),
             }
         }
+        // The root itself is no work tree: its logs and caches are the system's.
+        Ok(None) if top.iter().all(|byte| *byte == b'/') => return report,
         Ok(None) => {}
         Err(error) => report.unread(error),
     }

@@ -25,6 +25,7 @@ use crate::provider::Provider;
 use crate::records::{Record, Recorder};
 use crate::state::StateDir;
 use crate::state::journal::Seat;
+use crate::state::leaks::Leaks;
 use crate::state::templates::Templates;
 
 mod actions;
@@ -134,6 +135,7 @@ pub struct Handle {
     inputs: mpsc::UnboundedSender<Input>,
     leases: Arc<Leases>,
     templates: Arc<Templates>,
+    leaks: Arc<Leaks>,
     provider: Arc<dyn Provider>,
     events: Events,
     recorder: Recorder,
@@ -310,6 +312,11 @@ impl Handle {
     /// The known templates.
     pub fn templates(&self) -> &Templates {
         &self.templates
+    }
+
+    /// What was seen of answers in templates' images.
+    pub fn leaks(&self) -> &Leaks {
+        &self.leaks
     }
 
     /// The provider.

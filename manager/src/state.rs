@@ -15,6 +15,7 @@ use crate::paths;
 
 pub mod append;
 pub mod journal;
+pub mod leaks;
 pub mod templates;
 
 /// Why the state directory cannot be used.
@@ -149,6 +150,11 @@ impl StateDir {
     /// The event log.
     pub fn events_path(&self) -> PathBuf {
         paths::manager_dir(&self.path).join("events.jsonl")
+    }
+
+    /// The folder of what was seen of answers in templates' images.
+    pub fn leaks_path(&self) -> PathBuf {
+        paths::manager_dir(&self.path).join("leaks")
     }
 
     /// The folder of known templates.

@@ -16,6 +16,7 @@ pub mod form;
 pub mod key;
 pub mod parse;
 pub mod resolve;
+mod scrub;
 
 use parse::{Cpu, Size, Span};
 pub use resolve::Resolved;

@@ -80,7 +80,9 @@ impl Place {
         match answer.map_err(|error| errors::spawn(&error, &self.live))? {
             Answer::File(answer) => Ok(answer),
             Answer::Failed { errno, message } => Err(errors::failed(errno, message)),
-            Answer::Furnished | Answer::Observed(_) | Answer::Ready => Err(unexpected()),
+            Answer::Furnished | Answer::Observed(_) | Answer::Scanned(_) | Answer::Ready => {
+                Err(unexpected())
+            }
         }
     }
 }

@@ -46,8 +46,16 @@ pub(super) fn reply_for(
         baseline: template.baseline.digest().to_string(),
         single_use: template.single_use.clone().unwrap_or_default(),
         disk_limit: template.disk_limit().to_owned(),
+        leaks_json: leaks(template),
         ms: started.elapsed().as_secs_f64() * 1000.0,
     }
+}
+
+fn leaks(template: &Template) -> String {
+    let report = template.leaks.as_ref();
+    report
+        .and_then(|report| serde_json::to_string(report).ok())
+        .unwrap_or_default()
 }
 
 /// One result per component of a baseline; `now` gives the digest seen for a baseline's.

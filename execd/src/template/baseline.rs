@@ -86,6 +86,7 @@ pub async fn first_ready(
                 tree,
                 copied: prepared.copied,
                 prefilled,
+                leaks: Some(prepared.leaks),
                 single_use,
             };
             Ok(First {
@@ -187,6 +188,7 @@ async fn record(
         slices: sandbox.slices().to_vec(),
         copied: prepared.copied.clone(),
         single_use: single_use.clone(),
+        leaks: Some(prepared.leaks.clone()),
     };
     stored::write(&machine.store.prepared(&spec.key), &baseline, &tree, &about)?;
     Ok(Recorded {

@@ -30,6 +30,8 @@ pub(super) struct Prepared {
     pub(super) leftovers: Option<String>,
     /// The directory that is to be copied into every upper.
     pub(super) copied: Option<Vec<u8>>,
+    /// Answers that the image was seen to hold.
+    pub(super) leaks: innkeeper_leaks::Report,
 }
 
 /// Runs the prepare on behalf of the slot `slot`.
@@ -55,16 +57,16 @@ pub(super) async fn run(
         .await?;
     let done = steps(machine, spec, &sandbox).await;
     let ended = wait::end(&sandbox.live, Duration::from_secs(10)).await;
-    let done =
-        done.and_then(|leftovers| Ok((leftovers, workdir::decide(machine, spec, &sandbox)?)));
+    let done = done.and_then(|seen| Ok((seen, workdir::decide(machine, spec, &sandbox)?)));
     let name = sandbox.live.sandbox.clone();
     match (done, ended) {
-        (Ok((leftovers, copied)), Ok(())) => {
+        (Ok(((leftovers, leaks), copied)), Ok(())) => {
             machine.release(sandbox);
             Ok(Prepared {
                 name,
                 leftovers,
                 copied,
+                leaks,
             })
         }
         (Err(error), _) => {
@@ -82,7 +84,7 @@ async fn steps(
     machine: &Machine,
     spec: &TemplateSpec,
     sandbox: &Sandbox,
-) -> Result<Option<String>, TemplateError> {
+) -> Result<(Option<String>, innkeeper_leaks::Report), TemplateError> {
     let resolv = if own_network(spec.network()) {
         Vec::new()
     } else {
@@ -120,7 +122,9 @@ async fn steps(
         }
     }
     check_commit(machine, spec, sandbox).await?;
-    leftovers(sandbox).await
+    let left = leftovers(sandbox).await?;
+    let leaks = super::leaks::look(machine, spec, sandbox).await;
+    Ok((left, leaks))
 }
 
 /// Runs a command as the template's user: its exit code (none: a signal or the time limit)

@@ -28,6 +28,8 @@ pub(super) struct About {
     #[serde(default)]
     pub(super) copied: Option<Vec<u8>>,
     pub(super) single_use: Option<String>,
+    #[serde(default)]
+    pub(super) leaks: Option<innkeeper_leaks::Report>,
 }
 
 /// The lowers of a template, topmost first, once its prepared layer is in place.
@@ -87,6 +89,7 @@ pub(super) fn read(machine: &Machine, spec: &TemplateSpec) -> Option<Template> {
         tree: Arc::new(tree),
         copied: about.copied,
         prefilled,
+        leaks: about.leaks,
         single_use: about.single_use,
     })
 }

@@ -96,6 +96,16 @@ pub(super) fn publish(store: &Store, image: &Image, names: &[String]) -> Result<
     Ok(true)
 }
 
+pub(super) fn set_scrub(store: &Store, digest: &Digest, scrub: bool) -> Result<Image, Error> {
+    let _lock = store.lock()?;
+    let file = image_file(store, digest);
+    let image = read_json::<Image>(&file)?.ok_or_else(|| Error::NoImage(digest.to_string()))?;
+    let image = Image { scrub, ..image };
+    replace_json(store, &file, &image)?;
+    let names = names_of(store, digest)?;
+    Ok(Image { names, ..image })
+}
+
 pub(super) fn list(store: &Store) -> Result<Vec<Image>, Error> {
     let mut names: BTreeMap<Digest, Vec<String>> = BTreeMap::new();
     for record in read_folder::<NameRecord>(&store.names())? {

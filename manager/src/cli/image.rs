@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::output::{self, short};
 use super::table::Table;
-use super::{Global, absent, connect};
+use super::{Global, connect};
 use progress::Shown;
 
 /// Import, list and remove images.
@@ -38,7 +38,8 @@ enum Action {
         /// Its name in the store [default: what the source says]
         #[arg(long, value_name = "N")]
         name: Option<String>,
-        /// Leave times and caches of the build out (not there yet)
+        /// Remove answers that it holds (history after the base commit, leftovers of tests) when a template
+        /// of it is prepared
         #[arg(long)]
         scrub: bool,
     },
@@ -64,8 +65,7 @@ impl ImageCommand {
         let (json, store) = (global.json, paths::store_dir(&connect::state_dir(global)));
         match self.action {
             Action::Import { src, name, scrub } => {
-                absent::refuse(&[("`image import --scrub`", scrub)])?;
-                blocking(move || import(json, store, &src, name.as_deref())).await
+                blocking(move || import(json, store, &src, name.as_deref(), scrub)).await
             }
             Action::Ls => blocking(move || list(json, store)).await,
             Action::Rm { name } => {
@@ -86,13 +86,24 @@ async fn blocking(
     })
 }
 
-fn import(json: bool, store: PathBuf, src: &str, name: Option<&str>) -> Result<i32, Failure> {
+fn import(
+    json: bool,
+    store: PathBuf,
+    src: &str,
+    name: Option<&str>,
+    scrub: bool,
+) -> Result<i32, Failure> {
     let source = Source::parse(src).map_err(Failure::failed)?;
     let store = Store::open(store).map_err(Failure::failed)?;
     let mut shown = Shown::new();
     let image = store.import(&source, name, &mut shown);
     shown.finish();
-    let image = image.map_err(Failure::failed)?;
+    let mut image = image.map_err(Failure::failed)?;
+    if scrub {
+        image = store
+            .set_scrub(&image.digest, scrub)
+            .map_err(Failure::failed)?;
+    }
     if json {
         output::json(&document(&image))?;
     } else {
@@ -174,6 +185,7 @@ fn document(image: &Image) -> Value {
         "entries": image.entries,
         "user": image.config.user,
         "workdir": image.config.workdir,
+        "scrub": image.scrub,
     })
 }
 

@@ -53,6 +53,7 @@ impl Pools {
                 "creates",
                 "leases",
                 "warm_share",
+                "leaks",
             ],
         )
     }
@@ -125,9 +126,27 @@ fn cell(value: &Value) -> String {
             Some(float) if number.is_f64() => format!("{float:.2}"),
             Some(_) | None => number.to_string(),
         },
+        Value::Array(items) if items.is_empty() => "-".to_owned(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(","),
+        Value::Object(leaks) if leaks.contains_key("found") => leaking(leaks),
         Value::Bool(_) | Value::Object(_) => value.to_string(),
     }
+}
+
+/// An image with the kinds of answers that were found in it.
+fn leaking(leaks: &serde_json::Map<String, Value>) -> String {
+    let found = leaks.get("found").and_then(Value::as_object);
+    let mut kinds: Vec<_> = found
+        .into_iter()
+        .flatten()
+        .map(|(kind, finding)| format!("{} {kind}", cell(&finding["count"])))
+        .collect();
+    let unread = leaks.get("unread").and_then(Value::as_array);
+    if unread.is_some_and(|unread| !unread.is_empty()) {
+        kinds.push("not all looked at".to_owned());
+    }
+    let image = leaks.get("image").map_or_else(String::new, cell);
+    format!("{image}: {}", kinds.join(", "))
 }
 
 fn is_digest(text: &str) -> bool {

@@ -155,6 +155,7 @@ impl Task {
     }
 
     fn ready(&mut self, slot: &SlotId, generation: u64, reply: &v1::SpecialiseReply) -> Ready {
+        self.take_leaks(slot, &reply.leaks_json);
         self.put_seat(
             slot.clone(),
             Seat {

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use innkeeper_pool::LeaseId;
+use innkeeper_leaks::Report;
+use innkeeper_pool::{LeaseId, SlotId};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
@@ -64,6 +65,28 @@ impl Task {
         }
     }
 
+    /// Takes what execd saw of answers in the image of the template that a slot becomes.
+    pub(super) fn take_leaks(&self, slot: &SlotId, json: &str) {
+        let slot = self.pool.slot(slot);
+        let template = slot.and_then(|slot| slot.state.template());
+        let (Some(template), false) = (template, json.is_empty()) else {
+            return;
+        };
+        let report: Report = match serde_json::from_str(json) {
+            Ok(report) => report,
+            Err(error) => Report {
+                unread: vec![format!("execd's answer: {error}")],
+                ..Report::default()
+            },
+        };
+        if !report.is_clear() && self.seen_leaks.get(template.as_str()).is_none() {
+            tracing::warn!(%template, ?report, "the image may hold answers: `innkeeper pools` shows them, `image import --scrub` removes them");
+        }
+        if let Err(error) = self.seen_leaks.know(template.as_str(), report) {
+            tracing::error!(%template, %error, "what was seen of answers cannot be kept");
+        }
+    }
+
     /// What is known of a lease that is over; None while its reset runs.
     fn facts(&mut self, id: &LeaseId) -> Option<Map<String, Value>> {
         let lease = self.pool.lease(id)?;
@@ -84,7 +107,7 @@ impl Task {
             provider: self.provider.name(),
             single_use: template.is_some_and(|template| template.single_use),
             reset: self.resets.get(id).cloned(),
-            leaks: None,
+            leaks: self.seen_leaks.get(lease.template.as_str()),
             stated: self.stated.remove(id).unwrap_or_default(),
         };
         facts::of(lease, beside)

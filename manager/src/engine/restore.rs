@@ -17,6 +17,7 @@ use crate::provider;
 use crate::records::{self, Recorder};
 use crate::state;
 use crate::state::journal::{Journal, Seat, SeatRecord, load};
+use crate::state::leaks::Leaks as SeenLeaks;
 use crate::state::templates::Templates;
 
 /// Why the engine did not start.
@@ -57,6 +58,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
     let pool = Pool::restore(config, seed()?, clock.now(), loaded.records);
     let seats = seats_of(loaded.seats);
     let templates = Arc::new(Templates::open(&state.templates_path())?);
+    let seen_leaks = Arc::new(SeenLeaks::open(&state.leaks_path())?);
     let log = EventLog::open(&state.events_path())?;
     let ids = pool.leases().map(|lease| lease.id.to_string());
     let (recorder, recorded) = Recorder::start(state.path(), ids)?;
@@ -85,6 +87,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         standing: provider.standing(),
         provider: Arc::clone(&provider),
         templates: Arc::clone(&templates),
+        seen_leaks: Arc::clone(&seen_leaks),
         leases: Arc::clone(&leases),
         inputs,
         answers: sender.downgrade(),
@@ -117,6 +120,7 @@ pub async fn start(parts: Parts) -> Result<Handle, Error> {
         inputs: sender,
         leases,
         templates,
+        leaks: seen_leaks,
         provider,
         events,
         recorder,

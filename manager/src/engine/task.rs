@@ -22,6 +22,7 @@ use crate::provider::{self, Provider, Standing};
 use crate::records::Recorder;
 use crate::state::StateDir;
 use crate::state::journal::{Journal, Seat};
+use crate::state::leaks::Leaks as SeenLeaks;
 use crate::state::templates::Templates;
 
 /// What the task is told.
@@ -134,6 +135,7 @@ pub(super) struct Task {
     pub(super) provider: Arc<dyn Provider>,
     pub(super) standing: watch::Receiver<Standing>,
     pub(super) templates: Arc<Templates>,
+    pub(super) seen_leaks: Arc<SeenLeaks>,
     pub(super) leases: Arc<Leases>,
     pub(super) inputs: mpsc::UnboundedReceiver<Input>,
     /// For the tasks of slow actions; weak, so that the engine ends with its last handle.

@@ -1,7 +1,10 @@
 //! What a record says of a lease. Pure: all of it is known, none of it is guessed; what is not
 //! known is null.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
+use innkeeper_leaks::Report;
 use innkeeper_pool::{Baseline, Lease, Outcome, Supplied};
 use innkeeper_proto::v1;
 use serde_json::{Map, Value, json};
@@ -44,7 +47,7 @@ pub struct Beside {
     /// What the reset said, where one ran and answered in this life of the manager.
     pub reset: Option<v1::ResetReply>,
     /// What a scan for answers left in the image found.
-    pub leaks: Option<Value>,
+    pub leaks: Option<Arc<Report>>,
     /// What the lease's holder states about the work, in fields of its own.
     pub stated: Map<String, Value>,
 }
@@ -84,7 +87,12 @@ pub fn of(lease: &Lease, beside: Beside) -> Option<Map<String, Value>> {
     put("stated_by_holder", by_holder.into());
     put("tenant", lease.request.tenant.as_str().into());
     put("image", json!({ "digest": lease.image.as_str() }));
-    put("leaks", leaks.unwrap_or_default());
+    put(
+        "leaks",
+        leaks
+            .and_then(|leaks| serde_json::to_value(&*leaks).ok())
+            .unwrap_or_default(),
+    );
     put(
         "lease",
         json!({

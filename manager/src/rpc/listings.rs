@@ -39,12 +39,32 @@ impl Service {
                     "class": row.class, "supply": row.supply, "slots": row.slots,
                     "idle": row.idle, "leased": row.leased, "creating": row.creating,
                     "creates": row.creates, "leases": row.leases, "warm_share": row.warm_share,
+                    "leaks": self.leaks_of(row.class.as_str()),
                 })
             })
             .collect();
         Ok(v1::JsonReply {
             json: json!(rows).to_string(),
         })
+    }
+
+    /// What was seen of answers in the images of a class's templates, where something was seen or
+    /// something could not be looked at.
+    fn leaks_of(&self, class: &str) -> Vec<serde_json::Value> {
+        let mut found = Vec::new();
+        for template in self.engine.templates().all_of_class(class) {
+            let key = &template.spec.key;
+            let Some(report) = self.engine.leaks().get(key) else {
+                continue;
+            };
+            if !report.is_clear() {
+                found.push(json!({
+                    "template": key, "image": template.image,
+                    "found": report.found, "unread": report.unread,
+                }));
+            }
+        }
+        found
     }
 
     /// A record of a lease of this tenant; the same words whether it is another's or nobody's.

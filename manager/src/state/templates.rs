@@ -81,6 +81,15 @@ impl Templates {
             .cloned()
     }
 
+    /// All templates of a class, by key.
+    pub fn all_of_class(&self, class: &str) -> Vec<Arc<Resolved>> {
+        let known = self.known.read().unwrap_or_else(|lock| lock.into_inner());
+        let of_class = known.values().filter(|template| template.class == class);
+        let mut found: Vec<_> = of_class.cloned().collect();
+        found.sort_by(|a, b| a.spec.key.cmp(&b.spec.key));
+        found
+    }
+
     /// Makes a template known. The first time this writes and flushes a file (milliseconds).
     pub fn know(
         &self,

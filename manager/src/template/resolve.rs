@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::form::Form;
 use super::{
-    Error, Network, Service, Strategy, Supply, Template, Upper, Verify, check, class, key,
+    Error, Network, Service, Strategy, Supply, Template, Upper, Verify, check, class, key, scrub,
 };
 
 /// What Docker sets where an image has no PATH of its own.
@@ -44,6 +44,9 @@ pub struct ImageFacts {
     pub user: String,
     /// Empty where the image has none.
     pub workdir: String,
+    /// Answers that it holds are to be removed.
+    #[serde(default)]
+    pub scrub: bool,
 }
 
 /// What a template is bound to. All of it is part of the template key.
@@ -73,6 +76,7 @@ pub fn look_up(template: &Template, store: &Store) -> Result<ImageFacts, Error> 
         env: image.config.env.clone(),
         user: image.config.user.clone().unwrap_or_default(),
         workdir: image.config.workdir.clone().unwrap_or_default(),
+        scrub: image.scrub,
     })
 }
 
@@ -123,6 +127,10 @@ pub fn bind(template: &Template, ground: &Ground) -> Result<Resolved, Error> {
         restore: template.restore.clone(),
         workdir_copy: template.workdir_copy.as_str().to_owned(),
     };
+    if image.scrub {
+        // Last: what the prepare itself leaves goes too.
+        spec.prepare.push(scrub::step(&spec));
+    }
     let form = template.form();
     spec.key = key::of(&spec, template, &ground.platform);
     Ok(Resolved {

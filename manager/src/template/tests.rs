@@ -8,6 +8,7 @@ fn ground(tenant: &str) -> Ground {
         env: vec!["LANG=C".into(), "A=image".into()],
         user: String::new(),
         workdir: "/testbed".into(),
+        scrub: false,
     };
     Ground {
         tenant: tenant.into(),
@@ -172,4 +173,18 @@ fn the_hosts_network_is_used_once_unless_said_otherwise() {
     assert!(bound("{network: host, reuse_host_network: true}").single_use);
     assert!(bound("strategy: none").single_use);
     assert!(!bound("{}").single_use);
+}
+
+#[test]
+fn an_image_that_is_to_be_scrubbed_has_one_more_step_at_the_end_and_another_key() {
+    let text = FULL.parse().unwrap();
+    let plain = bind(&text, &ground("default")).unwrap();
+    let mut marked = ground("default");
+    marked.image.scrub = true;
+    let scrubbed = bind(&text, &marked).unwrap();
+    let (last, before) = scrubbed.spec.prepare.split_last().unwrap();
+    assert_eq!(before, plain.spec.prepare);
+    assert_eq!(last.words.last(), text.base_commit.as_ref());
+    assert_ne!(scrubbed.spec.key, plain.spec.key);
+    assert_eq!(scrubbed.class, plain.class);
 }

@@ -686,6 +686,9 @@ pub struct SpecialiseReply {
     pub disk_limit: ::prost::alloc::string::String,
     #[prost(double, tag = "7")]
     pub ms: f64,
+    /// Answers that the image was seen to hold when it was prepared, as JSON; empty: nobody looked.
+    #[prost(string, tag = "8")]
+    pub leaks_json: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HealthReply {

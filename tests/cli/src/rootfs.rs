@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that the tests use inside.
-const PROGRAMS: [&str; 30] = [
-    "bash", "sh", "cat", "chmod", "cp", "env", "false", "git", "grep", "head", "id", "kill", "ln",
-    "ls", "mkdir", "mv", "patch", "pwd", "rm", "sed", "seq", "sleep", "sort", "stat", "stty",
-    "touch", "tr", "true", "tty", "wc",
+const PROGRAMS: [&str; 31] = [
+    "bash", "sh", "cat", "chmod", "cp", "env", "false", "find", "git", "grep", "head", "id",
+    "kill", "ln", "ls", "mkdir", "mv", "patch", "pwd", "rm", "sed", "seq", "sleep", "sort", "stat",
+    "stty", "touch", "tr", "true", "tty", "wc",
 ];
 
 /// What /testbed/file holds at the base commit.

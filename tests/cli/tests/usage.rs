@@ -43,7 +43,6 @@ fn what_is_not_there_yet_says_so() {
         "lease --from-snapshot n",
         "lease --announce f",
         "lease i --direct",
-        "image import d --scrub",
         "doctor --provider kubernetes",
         "serve --provider kubernetes",
         "serve --namespace n",
