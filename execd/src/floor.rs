@@ -1,6 +1,8 @@
 //! What the kernel alone needs for the same work: the floors beside which `innkeeper
 //! bench` puts its figures. Each is timed in this process, which has one thread.
 
+mod verify;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,16 +27,22 @@ pub fn run(words: &[String], n: usize) -> anyhow::Result<()> {
         ["clone", lower] => repeat(n, || bare(lower))?,
         ["spawn"] => repeat(n, spawn)?,
         ["walk", directory] => repeat(n, || walk(directory))?,
+        ["verify", ref layers @ ..] if !layers.is_empty() => return verify::run(layers, n),
         ["socket", bytes] => {
             let bytes = bytes.parse().context("BYTES is a number")?;
             repeat(n, || socket(bytes))?
         }
-        _ => bail!("floor takes clone [DIR], spawn, walk DIR or socket BYTES"),
+        _ => bail!("floor takes clone [DIR], spawn, walk DIR, verify LAYER... or socket BYTES"),
     };
-    let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
-    let (min, p50, p99) = (at(0.0), at(0.5), at(0.99));
-    println!("{{\"n\":{n},\"min_us\":{min:.1},\"p50_us\":{p50:.1},\"p99_us\":{p99:.1}}}");
+    println!("{}", summary(&times));
     Ok(())
+}
+
+/// Sorted times in the words of [`run`].
+fn summary(times: &[f64]) -> String {
+    let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
+    let (n, min, p50, p99) = (times.len(), at(0.0), at(0.5), at(0.99));
+    format!("{{\"n\":{n},\"min_us\":{min:.1},\"p50_us\":{p50:.1},\"p99_us\":{p99:.1}}}")
 }
 
 /// Microseconds of each run, sorted.
@@ -108,9 +116,18 @@ fn spawn() -> anyhow::Result<()> {
 
 /// A bare walk: getdents and statx, relative to descriptors, nothing kept.
 fn walk(directory: &str) -> anyhow::Result<()> {
+    walk_from(open(directory, DIRECTORY, Mode::empty())?)
+}
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY
+    .union(OFlags::RDONLY)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW);
+
+fn walk_from(root: OwnedFd) -> anyhow::Result<()> {
     use rustix::fs::{AtFlags, Dir, FileType, StatxFlags, statx};
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let mut open_directories = vec![open(directory, flags, Mode::empty())?];
+    let flags = DIRECTORY;
+    let mut open_directories = vec![root];
     while let Some(directory) = open_directories.pop() {
         for entry in Dir::read_from(&directory)? {
             let entry = entry?;

@@ -56,6 +56,8 @@ enum Name {
     Walk,
     /// The same, verified by all contents
     Full,
+    /// A verifying walk alone, without the reset
+    Verify,
     /// 1 GiB out of a sandbox
     Read,
     /// 1 GiB into a sandbox
@@ -92,6 +94,9 @@ impl Bench {
             }
             if wanted(Name::Full) {
                 figures.push(meter.full().await?);
+            }
+            if wanted(Name::Verify) {
+                figures.push(meter.verify().await?);
             }
             if wanted(Name::Write) || wanted(Name::Read) {
                 figures.extend(

@@ -46,7 +46,27 @@ impl Floor {
     }
 }
 
+/// A verifying walk of the tree of these layers, bottom first, in turn with a bare walk of it: (floor,
+/// value), both medians in milliseconds.
+pub(super) async fn verify(layers: &[PathBuf], n: usize) -> Result<(f64, f64), Failure> {
+    #[derive(serde::Deserialize)]
+    struct Both {
+        floor: Batch,
+        value: Batch,
+    }
+    let words: Vec<PathBuf> = std::iter::once("verify".into())
+        .chain(layers.iter().cloned())
+        .collect();
+    let both: Both = answer(&words, n).await?;
+    Ok((both.floor.p50_us / 1000.0, both.value.p50_us / 1000.0))
+}
+
 async fn execd(what: &[PathBuf], n: usize) -> Result<f64, Failure> {
+    let batch: Batch = answer(what, n).await?;
+    Ok(batch.p50_us / 1000.0)
+}
+
+async fn answer<T: serde::de::DeserializeOwned>(what: &[PathBuf], n: usize) -> Result<T, Failure> {
     let program = innkeeper::provider::local::find_execd(None).map_err(Failure::failed)?;
     let run = Command::new(&program)
         .arg("floor")
@@ -64,12 +84,11 @@ async fn execd(what: &[PathBuf], n: usize) -> Result<f64, Failure> {
             said.trim()
         )));
     }
-    let batch: Batch = serde_json::from_slice(&output.stdout).map_err(|e| {
+    serde_json::from_slice(&output.stdout).map_err(|e| {
         Failure::failed(format_args!(
             "the answer of `execd floor` is not readable: {e}"
         ))
-    })?;
-    Ok(batch.p50_us / 1000.0)
+    })
 }
 
 /// Milliseconds for reading all contents below these folders once: the floor of a full verify.

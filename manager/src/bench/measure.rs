@@ -156,6 +156,20 @@ impl Meter {
         Ok(figure)
     }
 
+    /// A walk that verifies, alone.
+    pub(super) async fn verify(&self) -> Result<Figure, Failure> {
+        let mut figure = figure(
+            "verify",
+            "a bare statx walk of the same merged tree, one thread",
+        );
+        for _ in 0..(self.repeats / 30).max(5) {
+            let (floor, value) = floor::verify(&self.layers, 3).await?;
+            figure.floor.add(floor);
+            figure.sample.add(value);
+        }
+        Ok(figure)
+    }
+
     /// Reset verified by a walk.
     pub(super) async fn walk(&mut self) -> Result<Figure, Failure> {
         let mut figure = figure("walk", "the reset's floor and a statx walk of the layers");
