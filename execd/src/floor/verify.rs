@@ -8,9 +8,10 @@ use anyhow::bail;
 use innkeeper_reset::capture::{Options, Trust, capture};
 use innkeeper_reset::files;
 use innkeeper_reset::ids::IdMap;
-use rustix::fs::{Mode, mkdirat, open, openat};
+use rustix::fs::{AtFlags, Mode, mkdirat, open, openat};
 
 use super::{DIRECTORY, summary, walk_from};
+use crate::sandbox::device::set_fixed_times;
 use crate::sys::mount::{Filesystem, NODEV};
 
 /// Runs both in turn and prints `{"floor": {...}, "value": {...}, "entries"}`, each as
@@ -57,6 +58,8 @@ fn merged(layers: &[&str]) -> anyhow::Result<OwnedFd> {
         Ok(openat(&tmpfs, name, DIRECTORY, Mode::empty())?)
     };
     let (upper, work) = (part("u")?, part("w")?);
+    // The root shows the upper's times.
+    set_fixed_times(tmpfs.as_fd(), "u", AtFlags::empty())?;
     let overlay = Filesystem::open(c"overlay")?;
     for layer in layers.iter().rev() {
         overlay.set_fd(
