@@ -45,7 +45,7 @@ pub struct Upper {
     /// The tmpfs and its mapped clone. A detached mount is dissolved when its descriptor
     /// closes, and then no overlay takes it; later they keep the tmpfs alive until it is
     /// dropped, behind the path.
-    _mounts: Option<[OwnedFd; 2]>,
+    _mounts: Vec<OwnedFd>,
     volatile: bool,
 }
 
@@ -119,7 +119,7 @@ impl Upper {
             mapped: open_directory(clone.as_fd(), "u")?,
             work: open_directory(clone.as_fd(), "w")?,
             raw,
-            _mounts: Some([tree, clone]),
+            _mounts: vec![tree, clone],
             volatile,
         })
     }
@@ -139,13 +139,20 @@ impl Upper {
             open_directory(directory.as_fd(), "u")
         };
         let raw = make().map_err(step("making the upper on disk"))?;
-        Ok(Self {
-            mapped: mapped.open(&format!("uppers/{name}/u"))?,
-            work: mapped.open(&format!("uppers/{name}/w"))?,
-            raw,
-            _mounts: None,
-            volatile: true,
-        })
+        // A mount of its own, in which the upper has the same name in every sandbox: the guest
+        // reads that name in its mountinfo, and `name` would tell it how often its slot was used.
+        let directory = mapped.open(&format!("uppers/{name}"))?;
+        let own = || -> io::Result<Self> {
+            let clone = mount::clone_mount(directory.as_fd())?;
+            Ok(Self {
+                mapped: open_directory(clone.as_fd(), "u")?,
+                work: open_directory(clone.as_fd(), "w")?,
+                raw,
+                _mounts: vec![clone],
+                volatile: true,
+            })
+        };
+        own().map_err(step("mounting the upper on disk"))
     }
 
     /// The upper directory, with the guest's ids.
