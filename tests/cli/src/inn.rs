@@ -19,6 +19,7 @@ pub struct Inn {
     folder: TempDir,
     state: PathBuf,
     binaries: PathBuf,
+    execd: PathBuf,
     manager: Option<Child>,
 }
 
@@ -90,9 +91,16 @@ impl Inn {
         Self {
             folder,
             state,
+            execd: binaries.join("execd"),
             binaries,
             manager: None,
         }
+    }
+
+    /// The same with another execd, such as one that is linked statically.
+    pub fn with_execd(mut self, execd: PathBuf) -> Self {
+        self.execd = execd;
+        self
     }
 
     /// A path outside the state directory for the test's own files.
@@ -122,7 +130,7 @@ impl Inn {
         command
             .args(arguments)
             .env("INNKEEPER_STATE_DIR", &self.state);
-        command.env("INNKEEPER_EXECD", self.binaries.join("execd"));
+        command.env("INNKEEPER_EXECD", &self.execd);
         command
             .env_remove("INNKEEPER_ENDPOINT")
             .env_remove("INNKEEPER_TOKEN")

@@ -27,6 +27,17 @@ impl Form {
         Self { strategy, rights }
     }
 
+    /// Whether it must work wherever a manager offers it. Any other is tried, and not run where no
+    /// sandbox of it comes to be; whoever makes it work adds it here.
+    pub fn is_complete(self) -> bool {
+        self.strategy == "layered" && self.rights != "user"
+    }
+
+    /// Whether execd runs in the image's root, where nothing can be linked to it.
+    pub fn runs_in_the_image(self) -> bool {
+        self.strategy != "layered"
+    }
+
     /// Whether a rollout's changes are undone one by one, so that what nobody can restore differs.
     pub fn is_in_place(self) -> bool {
         self.strategy == "in-place"

@@ -14,7 +14,7 @@ mod ward;
 pub use fault::{Fault, Planted};
 pub use form::{FORMS, Form};
 pub use fresh::Fresh;
-pub use look::{Found, Look};
+pub use look::{Found, Look, Within};
 pub use moment::Moment;
 pub use program::program;
 pub use ward::Ward;

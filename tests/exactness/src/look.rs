@@ -1,6 +1,8 @@
 //! One sandbox, seen from both sides.
 
 use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
 
 use innkeeper_test_local::Guest;
 use innkeeper_test_oracle::{Depth, Difference, Record, outside};
@@ -22,21 +24,44 @@ impl Look {
     pub fn at(guest: &Guest<'_>) -> Self {
         let printed = guest.with(&[], &[PROGRAM, "observe"]).ok().stdout;
         let inside = Record::read(printed.as_bytes()).expect("a record");
-        let outside = outside::observe(&namespace(&inside), Depth::Full).expect("it runs");
+        let within = Within::of(guest);
+        let outside = outside::observe(&within.namespace, Depth::Full).expect("it runs");
         Self { inside, outside }
-    }
-
-    /// The mount namespace of the sandbox.
-    pub fn namespace(&self) -> String {
-        namespace(&self.inside)
     }
 }
 
-fn namespace(inside: &Record) -> String {
-    inside
-        .get("process self #0", "namespace mnt")
-        .expect("its own namespace")
-        .to_owned()
+/// A process inside that does nothing. While it is there, so are the sandbox's namespaces, which
+/// the host finds by it: in a pod nothing else may run in them.
+pub struct Within {
+    /// The mount namespace of the sandbox, as the host names it.
+    pub namespace: String,
+    process: Child,
+}
+
+impl Within {
+    /// Starts it.
+    #[track_caller]
+    pub fn of(guest: &Guest<'_>) -> Self {
+        // Nothing else may run any more once the line is out.
+        let script = "name=$(readlink /proc/self/ns/mnt); echo $name; read end";
+        let mut command = guest.command(&["-i"], &["sh", "-c", script]);
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let said = BufReader::new(process.stdout.take().expect("piped"));
+        let namespace = said.lines().next().expect("a line").expect("text");
+        Self { namespace, process }
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
 }
 
 /// Everything in which a sandbox differs from a fresh one.

@@ -5,6 +5,7 @@
 //! sandbox's pid 1 runs is the beginning of the verification; our answer waits until the fault is
 //! planted.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -25,7 +26,8 @@ use crate::fault::{Fault, Planted};
 /// The watch on one sandbox to come.
 pub struct Moment {
     watch: Fanotify,
-    store: PathBuf,
+    /// First processes that were there before.
+    before: BTreeSet<i32>,
     /// The upper of the sandbox.
     upper: PathBuf,
     daemon: i32,
@@ -86,7 +88,7 @@ impl Moment {
         Ok(Self {
             watch,
             upper: store.join("uppers").join(sandbox).join("u"),
-            store,
+            before: rooted(daemon),
             daemon,
         })
     }
@@ -174,20 +176,23 @@ impl Moment {
         event.pid() == self.daemon && same() == Some(true)
     }
 
-    /// Pid 1 of the sandbox: its root has that upper.
+    /// Pid 1 of the sandbox: the one that got its root since the watch began.
     fn init(&self) -> Option<u32> {
-        let upper = self.upper.strip_prefix(&self.store).expect("in the store");
-        let upper = format!("/{}", upper.display());
-        let has = |pid: &i32| {
-            let mounts =
-                std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-            let root = mounts
-                .lines()
-                .find(|line| line.split(' ').nth(4) == Some("/"));
-            root.is_some_and(|line| line.contains(&upper))
-        };
-        let spawners = children(self.daemon);
-        let born = spawners.into_iter().flat_map(children);
-        born.filter(has).find_map(|pid| u32::try_from(pid).ok())
+        let born = rooted(self.daemon);
+        let new = born.difference(&self.before).next()?;
+        u32::try_from(*new).ok()
     }
+}
+
+/// First processes of sandboxes that have their root.
+fn rooted(daemon: i32) -> BTreeSet<i32> {
+    let has_root = |pid: &i32| {
+        let mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+        let root = mounts
+            .lines()
+            .find(|line| line.split(' ').nth(4) == Some("/"));
+        root.is_some_and(|line| line.contains(" - overlay "))
+    };
+    let born = children(daemon).into_iter().flat_map(children);
+    born.filter(has_root).collect()
 }

@@ -1,4 +1,4 @@
-//! The static program that observes inside.
+//! Programs that run in images, so they are static.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,15 +8,25 @@ use std::process::{Command, Stdio};
 /// # Panics
 /// When it does not build.
 pub fn program() -> PathBuf {
-    if let Some(path) = std::env::var_os("INNKEEPER_GUEST") {
-        return PathBuf::from(path);
-    }
+    let named = std::env::var_os("INNKEEPER_GUEST");
+    named.map_or_else(|| built("innkeeper-guest"), PathBuf::from)
+}
+
+/// The path of a static execd, built beside this test.
+///
+/// # Panics
+/// When it does not build.
+pub(crate) fn execd() -> PathBuf {
+    built("execd")
+}
+
+fn built(package: &str) -> PathBuf {
     let own = std::env::current_exe().expect("a path");
     // TARGET/PROFILE/deps/TEST
     let target = own.ancestors().nth(3).expect("in a target folder");
-    let script = innkeeper_test_local::repository().join("tests/guest/build.sh");
+    let script = innkeeper_test_local::repository().join("tests/static.sh");
     let output = Command::new(&script)
-        .args(["--locked", "--profile", "tests"])
+        .args([package, "--locked", "--profile", "tests"])
         .env("CARGO_TARGET_DIR", target)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -24,8 +34,7 @@ pub fn program() -> PathBuf {
         .unwrap_or_else(|error| panic!("{}: {error}", script.display()));
     assert!(
         output.status.success(),
-        "{} failed: {:?}",
-        script.display(),
+        "{package} was not built: {:?}",
         output.status
     );
     PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim())

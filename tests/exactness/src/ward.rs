@@ -7,7 +7,7 @@ use innkeeper_test_local::Guest;
 use serde_json::{Value, json};
 
 use crate::form::Form;
-use crate::program::program;
+use crate::program::{execd, program};
 
 /// Where the image has the program that observes.
 pub(crate) const PROGRAM: &str = "/usr/bin/innkeeper-guest";
@@ -17,6 +17,9 @@ const PROGRAMS: [&str; 14] = [
     "chattr", "chown", "dd", "find", "mkfifo", "mknod", "nohup", "readlink", "setfacl", "setfattr",
     "setsid", "sync", "tail", "truncate",
 ];
+
+/// How a manager refuses a form that this machine, or this user, cannot have.
+const REFUSALS: [&str; 2] = ["cannot be run here: ", "and this manager is root"];
 
 /// The manager and its image.
 pub struct Ward {
@@ -42,22 +45,48 @@ impl Ward {
     /// # Panics
     /// When the manager does not start for any other reason.
     pub fn on(mut inn: Inn, form: Form) -> Result<Self, String> {
+        if form.runs_in_the_image() {
+            inn = inn.with_execd(execd());
+        }
         if let Err(said) = inn.try_serve(&["--strategy", form.strategy, "--rights", form.rights]) {
-            let (_, reason) = said
-                .split_once("cannot be run here: ")
-                .unwrap_or_else(|| panic!("{form}: {said}"));
-            return Err(reason.trim().to_owned());
+            return match REFUSALS.iter().any(|words| said.contains(words)) {
+                true => Err(said.trim().trim_start_matches("innkeeper: ").to_owned()),
+                false => panic!("{form}: {said}"),
+            };
         }
         let rootfs = Rootfs::make(&inn.path("image"))
             .with(&PROGRAMS)
             .with_program(&program(), PROGRAM);
         let folder = rootfs.folder.to_str().expect("a plain path");
         inn.run(["image", "import", folder, "--name", "plain"]).ok();
-        Ok(Self {
+        let ward = Self {
             inn,
             form,
             asked: AtomicU64::new(0),
-        })
+        };
+        if !form.is_complete() {
+            ward.probe()?;
+        }
+        Ok(ward)
+    }
+
+    /// Whether two sandboxes of one template can be had.
+    fn probe(&self) -> Result<(), String> {
+        let asked = [(); 2].map(|()| self.inn.run(["lease", "plain", "--json"]));
+        let mut refusal = Ok(());
+        for ran in asked {
+            if ran.code == 0 {
+                let id = ran.json()["lease"].as_str().expect("an id").to_owned();
+                self.inn.run(["return", &id, "--discard", "--wait"]).ok();
+            } else {
+                refusal = Err(ran
+                    .stderr
+                    .trim()
+                    .trim_start_matches("innkeeper: ")
+                    .to_owned());
+            }
+        }
+        refusal
     }
 
     /// The form of its slots.

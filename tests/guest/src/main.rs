@@ -1,4 +1,4 @@
-//! The program that tests put into sandboxes. It is linked statically (`build.sh` beside it), so
+//! The program that tests put into sandboxes. It is linked statically (`tests/static.sh`), so
 //! that it runs in any image.
 
 mod act;

@@ -1,5 +1,6 @@
 //! A lease and what is done with it.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use innkeeper_test_cli::{Inn, Ran};
@@ -65,6 +66,12 @@ impl<'a> Guest<'a> {
     pub fn with(&self, options: &[&str], argv: &[&str]) -> Ran {
         self.inn
             .run([&["exec", &self.id], options, &["--"], argv].concat())
+    }
+
+    /// A command to be run inside with options of `exec`.
+    pub fn command(&self, options: &[&str], argv: &[&str]) -> Command {
+        self.inn
+            .command([&["exec", &self.id], options, &["--"], argv].concat())
     }
 
     /// Runs a command inside and returns what `exec --json` says of it.

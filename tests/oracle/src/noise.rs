@@ -134,7 +134,7 @@ fn restored_by_none(fresh: &Record, subject: &str, field: &str) -> bool {
     let directory = || fresh.get(subject, "type") == Some("directory");
     subject.starts_with("file ")
         && match field {
-            "ctime" | "btime" | "ino" => true,
+            "ctime" | "btime" | "ino" | "directory ino" => true,
             "size" | "blocks" => directory(),
             _ => false,
         }

@@ -17,8 +17,8 @@ use crate::{Depth, Record, mounts, processes, tables, text};
 /// Why a sandbox could not be observed from outside.
 #[derive(Debug, thiserror::Error)]
 pub enum OutsideError {
-    /// No process is in its mount namespace, or none is its pid 1.
-    #[error("no pid 1 runs in the mount namespace {0}")]
+    /// No process is in its mount namespace.
+    #[error("no process is in the mount namespace {0}")]
     Gone(String),
     /// Its ids are not known.
     #[error("the map of ids of process {0} cannot be read")]
@@ -83,17 +83,23 @@ fn members(namespace: &str) -> Vec<u32> {
     pids
 }
 
-/// The host's pid of the process that is pid 1 in the sandbox with this mount namespace.
+/// The host's pid of the first process of the sandbox with this mount namespace: its pid 1, or the
+/// oldest where it has no pid namespace of its own.
 ///
 /// # Errors
 /// When there is none.
 pub fn init(namespace: &str) -> Result<u32, OutsideError> {
-    let is_init = |pid: &u32| {
+    let is_one = |pid: &u32| {
         let status = text::read(format!("/proc/{pid}/status")).unwrap_or_default();
         let status = String::from_utf8_lossy(&status).into_owned();
         let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         pids.and_then(|pids| pids.split_whitespace().next_back()) == Some("1")
     };
-    let found = members(namespace).into_iter().find(is_init);
-    found.ok_or_else(|| OutsideError::Gone(namespace.to_owned()))
+    let members = members(namespace);
+    let first = members
+        .iter()
+        .copied()
+        .find(is_one)
+        .or(members.first().copied());
+    first.ok_or_else(|| OutsideError::Gone(namespace.to_owned()))
 }

@@ -40,9 +40,16 @@ pub(crate) fn name(proc: &str, pids: &[u32], own: Option<u32>) -> Named {
     named
 }
 
+/// The first process of a sandbox is named by its role: in a pod its arguments hold an id that is
+/// drawn for the pod.
+const ROLE: &str = "sandbox-init";
+
 /// Its command line, or its name in brackets where it has none.
 fn command_line(proc: &str, pid: u32) -> String {
     match read(format!("{proc}/{pid}/cmdline")) {
+        Ok(line) if line.split(|byte| *byte == 0).next() == Some(ROLE.as_bytes()) => {
+            ROLE.to_owned()
+        }
         Ok(line) if !line.is_empty() => escaped(line.strip_suffix(b"\0").unwrap_or(&line)),
         Ok(_) | Err(_) => {
             let name = read(format!("{proc}/{pid}/comm")).unwrap_or_default();

@@ -7,13 +7,7 @@ use rustix::io::Errno;
 pub(crate) type Question = fn() -> rustix::io::Result<i64>;
 
 /// Questions about the calling process.
-pub(crate) const SELF: [(&str, Question); 12] = [
-    ("process group", || {
-        Ok(rustix::process::getpgrp().as_raw_nonzero().get().into())
-    }),
-    ("parent", || {
-        Ok(rustix::process::Pid::as_raw(rustix::process::getppid()).into())
-    }),
+pub(crate) const SELF: [(&str, Question); 10] = [
     ("dumpable", || prctl(libc::PR_GET_DUMPABLE)),
     ("kept capabilities", || prctl(libc::PR_GET_KEEPCAPS)),
     ("secure bits", || prctl(libc::PR_GET_SECUREBITS)),

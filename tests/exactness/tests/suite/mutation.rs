@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use innkeeper_test_cli::Inn;
-use innkeeper_test_exactness::{FORMS, Fault, Fresh, Look, Moment, Ward};
+use innkeeper_test_exactness::{FORMS, Fault, Fresh, Look, Moment, Ward, Within};
 use innkeeper_test_oracle::outside;
 use serde_json::{Value, json};
 
@@ -124,11 +124,9 @@ fn oracle(ward: &Ward) -> Result<(), String> {
     for fault in Fault::ALL {
         guest.give_back("swap");
         guest = ward.lease("faults", &template);
-        let namespace = guest
-            .with(&[], &["readlink", "/proc/self/ns/mnt"])
-            .ok()
-            .stdout;
-        let init = outside::init(namespace.trim()).expect("it runs");
+        let within = Within::of(&guest);
+        let init = outside::init(&within.namespace).expect("it runs");
+        drop(within);
         let planted = fault.plant(init).expect("planted");
         let found = fresh.compare(&Look::at(&guest));
         let (subject, field) = fault.shown();

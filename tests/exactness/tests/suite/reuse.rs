@@ -19,6 +19,15 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("with_a_service", |ward| {
         after(ward, "service", &service(), &[honest, nasty])
     }),
+    ("with_a_prepared_layer", |ward| {
+        after(ward, "prepared", &prepared(), &[honest, nasty])
+    }),
+    ("with_limits", |ward| {
+        after(ward, "limits", &limits(), &[honest, nasty])
+    }),
+    ("with_an_upper_on_disk", |ward| {
+        after(ward, "disk", &json!({"upper": "disk"}), &[honest, nasty])
+    }),
     ("after_eight_reuses", |ward| {
         after(
             ward,
@@ -30,6 +39,26 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
         )
     }),
 ];
+
+/// What a prepare leaves: files with attributes, a hole, links, times of long ago.
+fn prepared() -> Value {
+    let script = r#"
+        set -e
+        mkdir -p /opt/made && cd /opt/made
+        echo one > one && ln one two && ln -s one three && mkfifo four
+        truncate -s 1M hole && chown -R 1000:1000 . && chmod 2755 .
+        setfattr -n user.made -v yes one || true
+        setfacl -m u:1000:rwx one || true
+        touch -d 1999-01-01 one /etc/passwd
+        rm /testbed/conftest.py
+    "#;
+    json!({"prepare": [["bash", "-c", script]]})
+}
+
+/// Limits of everything that can be limited.
+fn limits() -> Value {
+    json!({"resources": {"memory": "1Gi", "cpu": 1, "pids": 500, "disk": "256Mi", "inodes": 20000}})
+}
 
 /// A service that does nothing.
 pub(crate) fn service() -> Value {

@@ -29,7 +29,10 @@ pub(super) fn of_stat(record: &mut Record, subject: &str, stat: &Statx, ids: Ids
     put("blocks", stat.stx_blocks.to_string());
     put("block size", stat.stx_blksize.to_string());
     put("nlink", stat.stx_nlink.to_string());
-    put("ino", stat.stx_ino.to_string());
+    // Apart from that of files: an overlay numbers directories as they are looked up.
+    let directory = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory;
+    let ino = if directory { "directory ino" } else { "ino" };
+    put(ino, stat.stx_ino.to_string());
     put(
         "dev",
         format!("{}:{}", stat.stx_dev_major, stat.stx_dev_minor),

@@ -35,8 +35,7 @@ const WHOLE: [&str; 17] = [
 const LINKS: [&str; 3] = ["exe", "cwd", "root"];
 
 /// Fields of stat by their number in proc(5).
-const STAT: [(&str, usize); 10] = [
-    ("state", 3),
+const STAT: [(&str, usize); 9] = [
     ("terminal", 7),
     ("flags", 9),
     ("priority", 18),
@@ -74,7 +73,7 @@ pub(super) fn observe(
     limits(record, base, subject);
     stat(record, base, subject, named);
     namespaces(record, base, subject);
-    descriptors(record, base, subject);
+    descriptors(record, base, pid, subject);
     mapped(record, base, subject);
     threads(record, base, subject);
 }
@@ -105,6 +104,9 @@ fn status(record: &mut Record, base: &str, subject: &str, ids: Ids) {
         Ok(bytes) => {
             for line in String::from_utf8_lossy(&bytes).lines() {
                 let (name, value) = line.split_once(':').unwrap_or((line, ""));
+                if name == "State" {
+                    continue;
+                }
                 let value = if IDS.contains(&name) {
                     inside(value, ids)
                 } else {
@@ -152,6 +154,7 @@ fn stat(record: &mut Record, base: &str, subject: &str, named: &Named) {
     };
     let words: Vec<_> = rest.split_whitespace().collect();
     let word = |number: usize| words.get(number - 3).copied().unwrap_or_default();
+    record.put(subject, "state", state(word(3)));
     for (name, number) in STAT {
         record.put(subject, &format!("stat {name}"), word(number));
     }
@@ -163,6 +166,14 @@ fn stat(record: &mut Record, base: &str, subject: &str, named: &Named) {
             relation,
             relative.map_or("none here", String::as_str),
         );
+    }
+}
+
+/// Whether it runs or waits at this moment says nothing; that it is stopped or dead does.
+fn state(letter: &str) -> &str {
+    match letter {
+        "R" | "S" | "D" => "runs or waits",
+        other => other,
     }
 }
 
@@ -187,7 +198,7 @@ fn namespaces(record: &mut Record, base: &str, subject: &str) {
 }
 
 /// Each descriptor: what it is, its flags, and apart from that the number of an anonymous one.
-fn descriptors(record: &mut Record, base: &str, subject: &str) {
+fn descriptors(record: &mut Record, base: &str, pid: u32, subject: &str) {
     let folder = match fs::read_dir(format!("{base}/fd")) {
         Ok(folder) => folder,
         Err(failed) => {
@@ -202,6 +213,8 @@ fn descriptors(record: &mut Record, base: &str, subject: &str) {
     for entry in folder.flatten() {
         let number = entry.file_name().to_string_lossy().into_owned();
         let what = target(&format!("{base}/fd/{number}"));
+        // Whoever lists its own descriptors has one for the list.
+        let what = what.replace(&format!("/proc/{pid}/"), "/proc/self/");
         match what.split_once(":[") {
             Some((kind, inode)) if !kind.contains('/') => {
                 record.put(subject, &format!("descriptor {number}"), kind);
