@@ -1,6 +1,7 @@
 //! `fuzz`: a search for false cleans, with hostile rollouts that follow from a seed.
 
 mod guest;
+mod image;
 mod pool;
 mod scripts;
 mod show;
@@ -23,7 +24,7 @@ use show::{Bar, Ended};
 /// Search for false cleans with hostile rollouts.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each rollout acts out a script of hostile operations as root inside; what its sandbox shows after the\nreset is compared with fresh sandboxes by code that shares nothing with the reset. A reset that was\ncalled clean and left something is cut down to a small script, saved, and makes the exit code 1.\nSandboxes have limits of their own where the template sets none, so that what is used up is theirs.\n\nExamples:\n  innkeeper fuzz --image demo --seed 1 --iterations 100\n  innkeeper fuzz --image demo --strategy layered --rights root --iterations 20000\n  innkeeper fuzz --image demo --script fuzz-failures/seed-1-iteration-77.act"
+    after_help = "Each rollout acts out a script of hostile operations as root inside; what its sandbox shows after the\nreset is compared with fresh sandboxes by code that shares nothing with the reset. A reset that was\ncalled clean and left something is cut down to a small script, saved, and makes the exit code 1.\nSandboxes have limits of their own where the template sets none, so that what is used up is theirs.\nThe program that acts inside is put into an image beside the one that is named, innkeeper-fuzz:DIGEST.\n\nExamples:\n  innkeeper fuzz --image demo --seed 1 --iterations 100\n  innkeeper fuzz --image demo --strategy layered --rights root --iterations 20000\n  innkeeper fuzz --image demo --script fuzz-failures/seed-1-iteration-77.act"
 )]
 pub(crate) struct Fuzz {
     /// The image, by name or digest
@@ -80,7 +81,7 @@ impl Fuzz {
         );
         let image = self.image.clone();
         let ended = connect::within(global, |client: Client| async move {
-            let pool = Pool::new(client, image, template, guest);
+            let pool = Pool::new(client, image, template, guest).await?;
             search(pool, wish, workers).await
         })
         .await?;

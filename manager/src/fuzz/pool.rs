@@ -18,14 +18,12 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
+use super::image::{self, PLACE};
 use crate::cli::connect::Client;
 use crate::cli::exec::of_lease;
 use crate::cli::failure::Failure;
 use crate::cli::form::FormArgs;
 use crate::cli::{lease, template};
-
-/// Where the guest program is put; it removes itself before it does anything else.
-const PLACE: &str = "/.innkeeper-guest";
 
 /// What lets it act; it refuses where this was not meant.
 const PERMISSION: &str = "INNKEEPER_GUEST_MAY_ACT=yes";
@@ -54,18 +52,28 @@ pub(super) struct Pool {
     client: Client,
     image: String,
     template: String,
-    guest: Bytes,
+    /// The guest program where the image has none; it is put into each sandbox, and removes itself
+    /// before it does anything else.
+    guest: Option<Bytes>,
 }
 
 impl Pool {
-    /// The pool; nothing is leased yet.
-    pub(super) fn new(client: Client, image: String, template: String, guest: Bytes) -> Self {
-        Self {
+    /// The pool, of the image with the guest program in it where that can be made; nothing is
+    /// leased yet.
+    pub(super) async fn new(
+        mut client: Client,
+        image: String,
+        template: String,
+        guest: Bytes,
+    ) -> Result<Self, Failure> {
+        let with_guest = image::with_guest(&mut client, &image, &guest).await?;
+        let guest = with_guest.is_none().then_some(guest);
+        Ok(Self {
             client,
-            image,
+            image: with_guest.unwrap_or(image),
             template,
             guest,
-        }
+        })
     }
 
     /// Whether its sandboxes are reset in place, which a lease says.
@@ -86,6 +94,16 @@ impl Pool {
         lease::ask(&mut self.client, &self.image, template, "fuzz").await
     }
 
+    /// Puts the guest program into a sandbox whose image has none; words that tell it so.
+    async fn equip(&mut self, leased: &Leased) -> Result<Vec<String>, Status> {
+        let Some(guest) = self.guest.clone() else {
+            return Ok(Vec::new());
+        };
+        let time = self.root_time(leased).await?;
+        self.put(leased, guest).await?;
+        Ok(vec![PLACE.to_owned(), time.to_string()])
+    }
+
     /// When the root was modified last.
     async fn root_time(&mut self, leased: &Leased) -> Result<i64, Status> {
         let request = PathRequest {
@@ -96,7 +114,7 @@ impl Pool {
         Ok(self.client.stat(request).await?.into_inner().mtime_ns)
     }
 
-    async fn put_guest(&mut self, leased: &Leased) -> Result<(), Status> {
+    async fn put(&mut self, leased: &Leased, mut rest: Bytes) -> Result<(), Status> {
         let start = FileWriteStart {
             target: Some(of_lease(&leased.id)),
             path: Bytes::from_static(PLACE.as_bytes()),
@@ -104,7 +122,6 @@ impl Pool {
             ..FileWriteStart::default()
         };
         let mut messages = vec![Write::Start(start)];
-        let mut rest = self.guest.clone();
         while !rest.is_empty() {
             messages.push(Write::Data(rest.split_to(rest.len().min(CHUNK))));
         }
@@ -119,19 +136,18 @@ impl Pool {
         &mut self,
         leased: &Leased,
         visit: Visit<'_>,
-        time: i64,
+        words: Vec<String>,
     ) -> Result<Vec<u8>, Status> {
-        let mut argv = vec![PLACE, "visit"];
+        let mut argv = vec![PLACE.to_owned(), "visit".to_owned()];
         if visit.depth == Depth::Light {
-            argv.push("--light");
+            argv.push("--light".to_owned());
         }
-        let time = time.to_string();
-        argv.extend([PLACE, &time]);
+        argv.extend(words);
         let start = ExecStart {
             target: Some(of_lease(&leased.id)),
             argv: argv
                 .into_iter()
-                .map(|word| word.as_bytes().to_vec().into())
+                .map(|word| word.into_bytes().into())
                 .collect(),
             env: vec![Bytes::from_static(PERMISSION.as_bytes())],
             cwd: Bytes::from_static(b"/"),
@@ -195,9 +211,8 @@ impl Sandboxes for Pool {
     }
 
     async fn visit(&mut self, leased: &Leased, visit: Visit<'_>) -> Result<Vec<u8>, Refused> {
-        let time = self.root_time(leased).await?;
-        self.put_guest(leased).await?;
-        Ok(self.act(leased, visit, time).await?)
+        let words = self.equip(leased).await?;
+        Ok(self.act(leased, visit, words).await?)
     }
 
     async fn give_back(&mut self, leased: &Leased, discard: bool) -> Result<Returned, Refused> {

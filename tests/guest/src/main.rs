@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         Some("visit") => visit::run(&arguments[1..]),
         _ => {
             eprintln!(
-                "say what to do: innkeeper-guest observe [--light], act SCRIPT, or visit [--light] PROGRAM NANOSECONDS"
+                "say what to do: innkeeper-guest observe [--light], act SCRIPT, or visit [--light] [PROGRAM NANOSECONDS]"
             );
             ExitCode::from(2)
         }

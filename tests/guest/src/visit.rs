@@ -1,8 +1,9 @@
-//! One rollout in one call: removes itself, observes, and acts out a script.
+//! One rollout in one call: observes, and acts out a script.
 //!
 //! What a rollout sees before it acts is what the reset before it left. One command for both
-//! saves half of the calls of a fuzzing run, and a program that has taken itself away, with the
-//! time of its directory put back, leaves nothing of its own in what it observes.
+//! saves half of the calls of a fuzzing run. A program that is no part of the image takes itself
+//! away first, and puts the time of its directory back: then it leaves nothing of its own in what
+//! it observes.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -15,16 +16,12 @@ use innkeeper_test_script::Script;
 
 use crate::{act, observe};
 
-/// `[--light] PROGRAM NANOSECONDS`: where this program lies and when its directory was modified
-/// before it was put there. The script comes on standard input; without one, nothing is acted.
+/// `[--light] [PROGRAM NANOSECONDS]`: where this program lies and when its directory was modified
+/// before it was put there; without them it stays. The script comes on standard input; without one, nothing is acted.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let (depth, rest) = match arguments.split_first() {
         Some((first, rest)) if first == "--light" => (&arguments[..1], rest),
         Some(_) | None => (&arguments[..0], arguments),
-    };
-    let [program, modified] = rest else {
-        eprintln!("name this program's path and the time of its directory");
-        return ExitCode::from(2);
     };
     let script = match read() {
         Ok(script) => script,
@@ -33,9 +30,18 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Err(error) = remove(Path::new(program), modified) {
-        eprintln!("{} could not be removed: {error}", program.display());
-        return ExitCode::FAILURE;
+    match rest {
+        [] => {}
+        [program, modified] => {
+            if let Err(error) = remove(Path::new(program), modified) {
+                eprintln!("{} could not be removed: {error}", program.display());
+                return ExitCode::FAILURE;
+            }
+        }
+        _ => {
+            eprintln!("name this program's path and the time of its directory, or neither");
+            return ExitCode::from(2);
+        }
     }
     let observed = observe::run(depth);
     if !script.operations.is_empty() {
