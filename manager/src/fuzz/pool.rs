@@ -28,8 +28,9 @@ use crate::cli::{lease, template};
 /// What lets it act; it refuses where this was not meant.
 const PERMISSION: &str = "INNKEEPER_GUEST_MAY_ACT=yes";
 
-/// How long one visit may take. What hangs is ended by the guest itself within seconds.
-const PATIENCE_MS: u64 = 300_000;
+/// How long a visit may take that looks lightly, and one that reads everything. What hangs is ended
+/// by the guest itself within seconds, but for a script that stops all processes.
+const PATIENCE_MS: (u64, u64) = (30_000, 180_000);
 
 /// The template's JSON, with limits where it has none: a script that fills a disk must meet the
 /// sandbox's end before the machine's.
@@ -139,6 +140,10 @@ impl Pool {
         words: Vec<String>,
     ) -> Result<Vec<u8>, Status> {
         let mut argv = vec![PLACE.to_owned(), "visit".to_owned()];
+        let timeout_ms = match visit.depth {
+            Depth::Light => PATIENCE_MS.0,
+            Depth::Full => PATIENCE_MS.1,
+        };
         if visit.depth == Depth::Light {
             argv.push("--light".to_owned());
         }
@@ -153,7 +158,7 @@ impl Pool {
             cwd: Bytes::from_static(b"/"),
             user: "root".to_owned(),
             stdin: true,
-            timeout_ms: PATIENCE_MS,
+            timeout_ms,
             ..ExecStart::default()
         };
         let script = visit.script.to_string().into_bytes();

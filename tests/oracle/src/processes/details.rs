@@ -109,6 +109,8 @@ fn status(record: &mut Record, base: &str, subject: &str, ids: Ids) {
                 }
                 let value = if IDS.contains(&name) {
                     inside(value, ids)
+                } else if name == "State" {
+                    state(value.trim()).to_owned()
                 } else {
                     value.trim().to_owned()
                 };
@@ -116,6 +118,16 @@ fn status(record: &mut Record, base: &str, subject: &str, ids: Ids) {
             }
         }
         Err(error) => record.put(subject, "status", error),
+    }
+}
+
+/// A state by its letter, with or without its word. Whether a process that waits for something is
+/// just doing so is chance; stopped, traced, stuck and dead ones are told apart.
+fn state(shown: &str) -> &str {
+    if shown.starts_with(['R', 'S']) {
+        "R or S"
+    } else {
+        shown
     }
 }
 
@@ -156,7 +168,9 @@ fn stat(record: &mut Record, base: &str, subject: &str, named: &Named) {
     let word = |number: usize| words.get(number - 3).copied().unwrap_or_default();
     record.put(subject, "state", state(word(3)));
     for (name, number) in STAT {
-        record.put(subject, &format!("stat {name}"), word(number));
+        let shown = word(number);
+        let shown = if name == "state" { state(&shown) } else { &shown };
+        record.put(subject, &format!("stat {name}"), shown);
     }
     for (relation, number) in RELATIVES {
         let pid = word(number).parse::<u32>().ok();
