@@ -169,7 +169,7 @@ fn stat(record: &mut Record, base: &str, subject: &str, named: &Named) {
     record.put(subject, "state", state(word(3)));
     for (name, number) in STAT {
         let shown = word(number);
-        let shown = if name == "state" { state(&shown) } else { &shown };
+        let shown = if name == "state" { state(shown) } else { shown };
         record.put(subject, &format!("stat {name}"), shown);
     }
     for (relation, number) in RELATIVES {
