@@ -173,41 +173,48 @@ impl Inn {
     /// Starts a manager and waits until it answers.
     #[track_caller]
     pub fn serve(&mut self, more: &[&str]) {
-        if let Err(said) = self.try_serve(more) {
-            panic!("the manager ended: {said}");
-        }
+        let started = self.try_serve(more);
+        started.unwrap_or_else(|said| panic!("the manager does not start: {said}"));
     }
 
-    /// Starts a manager and waits until it answers.
+    /// Starts a manager and waits until it answers or ends.
     ///
     /// # Errors
-    /// What it said, when it ended instead.
+    /// What it said when it ended.
     #[track_caller]
     pub fn try_serve(&mut self, more: &[&str]) -> Result<(), String> {
         let log = File::create(self.path("serve.log")).expect("a log");
         let mut command = self.command(["serve"].iter().chain(more));
-        let mut child = command
+        let child = command
             .stdout(log.try_clone().expect("a log"))
             .stderr(log)
             .spawn()
             .expect("started");
-        let log = self.path("serve.log");
-        let said = || std::fs::read_to_string(&log).unwrap_or_default();
-        let mut ended = false;
-        self.until("the manager answers", || {
-            let answer = self.line("ps --json");
-            ended = child.try_wait().expect("its state").is_some();
-            if answer.code == 0 || ended {
-                Ok(())
-            } else {
-                Err(format!("{answer:?}\n{}", said()))
-            }
-        });
-        if ended {
-            return Err(said());
-        }
         self.manager = Some(child);
-        Ok(())
+        let start = Instant::now();
+        loop {
+            let manager = self.manager.as_mut().expect("just started");
+            if manager.try_wait().expect("asked").is_some() {
+                self.manager = None;
+                return Err(self.said());
+            }
+            let answer = self.line("ps --json");
+            if answer.code == 0 {
+                return Ok(());
+            }
+            assert!(
+                start.elapsed() < PATIENCE,
+                "the manager does not answer: {answer:?}\n{}",
+                self.said()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What the manager printed.
+    fn said(&self) -> String {
+        let log = std::fs::read_to_string(self.path("serve.log")).unwrap_or_default();
+        log.trim().to_owned()
     }
 
     /// Kills the manager the hard way.

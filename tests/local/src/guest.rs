@@ -30,6 +30,20 @@ impl<'a> Guest<'a> {
     /// Asks for a sandbox of an image.
     #[track_caller]
     pub fn lease(inn: &'a Inn, test: &str, image: &str, template: &Value) -> Self {
+        let asked = Self::try_lease(inn, test, image, template);
+        asked.unwrap_or_else(|refused| panic!("no lease: {refused}"))
+    }
+
+    /// Asks for a sandbox of an image, which may be refused.
+    ///
+    /// # Errors
+    /// What `lease` says.
+    pub fn try_lease(
+        inn: &'a Inn,
+        test: &str,
+        image: &str,
+        template: &Value,
+    ) -> Result<Self, String> {
         // Tests may ask for many at once, each by a file of its own.
         static ASKED: AtomicU64 = AtomicU64::new(0);
         let number = ASKED.fetch_add(1, Ordering::Relaxed);
@@ -38,12 +52,13 @@ impl<'a> Guest<'a> {
             template.to_string(),
         );
         let file = file.to_str().expect("a plain path");
-        let lease = inn
-            .run(["lease", image, "--json", "--template", file])
-            .ok()
-            .json();
+        let ran = inn.run(["lease", image, "--json", "--template", file]);
+        if ran.code != 0 {
+            return Err(ran.stderr.trim().to_owned());
+        }
+        let lease = ran.json();
         let id = lease["lease"].as_str().expect("an id").to_owned();
-        Self { inn, lease, id }
+        Ok(Self { inn, lease, id })
     }
 
     /// Runs a script by bash inside.
@@ -94,7 +109,19 @@ impl<'a> Guest<'a> {
     /// Everything that can be seen of the files, from inside.
     #[track_caller]
     pub fn list(&self) -> Listing {
-        Listing::parse(&self.python(Listing::PROGRAM).ok().stdout)
+        self.list_only(&[])
+    }
+
+    /// The same of some paths only, or of all where none is named.
+    #[track_caller]
+    pub fn list_only(&self, paths: &[&str]) -> Listing {
+        let line = format!(
+            "exec {} -i -- /usr/bin/python3 -IBS - {}",
+            self.id,
+            paths.join(" ")
+        );
+        let ran = self.inn.fed(&line, Listing::PROGRAM.as_bytes());
+        Listing::parse(&ran.ok().stdout)
     }
 
     /// Returns the lease and waits for the outcome.
@@ -102,6 +129,12 @@ impl<'a> Guest<'a> {
     pub fn give_back(self, depth: &str) -> Value {
         let line = format!("return {} --wait --json --verify {depth}", self.id);
         self.inn.line(&line).ok().json()
+    }
+
+    /// Returns the lease and has its sandbox destroyed.
+    #[track_caller]
+    pub fn discard(self) {
+        self.inn.line(&format!("return {} --discard", self.id)).ok();
     }
 
     /// Returns the lease, whose sandbox must then equal its baseline in everything.

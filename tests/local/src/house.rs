@@ -32,6 +32,19 @@ impl House {
         }
     }
 
+    /// Starts a manager with options of `serve`.
+    ///
+    /// # Errors
+    /// What it says when it does not start.
+    pub fn with(options: &[&str]) -> Result<Self, String> {
+        let mut inn = Inn::new();
+        inn.try_serve(options)?;
+        Ok(Self {
+            inn,
+            imported: Mutex::default(),
+        })
+    }
+
     /// The state directory and the commands on it.
     pub fn inn(&self) -> &Inn {
         &self.inn

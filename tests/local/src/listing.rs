@@ -29,6 +29,14 @@ impl Listing {
         Self(entries)
     }
 
+    /// This one with the entries of another in place of its own.
+    #[must_use]
+    pub fn updated(&self, by: &Self) -> Self {
+        let mut all = self.0.clone();
+        all.extend(by.0.clone());
+        Self(all)
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.0.len()

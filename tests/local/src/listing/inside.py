@@ -1,8 +1,9 @@
-"""Prints path, mode, owner, size, mtime, device, link group, xattrs and content of every file there is."""
+"""Prints path, mode, owner, size, mtime, device, link group, xattrs and content of the files named, or of all there are."""
 import hashlib
 import json
 import os
 import stat
+import sys
 
 LEFT_OUT = {b"/proc", b"/sys", b"/dev/pts"}
 
@@ -39,7 +40,8 @@ def entries(folder):
 
 count = 0
 first_of_link = {}
-for path in [b"/", *entries(b"/")]:
+named = [os.fsencode(path) for path in sys.argv[1:]]
+for path in named or [b"/", *entries(b"/")]:
     entry = os.lstat(path)
     name = json.dumps(os.fsdecode(path))
     together = first_of_link.setdefault((entry.st_dev, entry.st_ino), name)

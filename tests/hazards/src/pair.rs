@@ -1,0 +1,43 @@
+//! By which strategy and with which rights sandboxes are made.
+
+use std::fmt;
+
+/// One way of making sandboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// As `serve --strategy` takes it.
+    pub strategy: &'static str,
+    /// As `serve --rights` takes it.
+    pub rights: &'static str,
+}
+
+/// All of them; what a machine or this version does not have is reported as not run.
+pub const PAIRS: [Pair; 5] = [
+    Pair::new("layered", "root"),
+    Pair::new("layered", "pod"),
+    Pair::new("layered", "user"),
+    Pair::new("sliced", "pod"),
+    Pair::new("in-place", "pod"),
+];
+
+impl Pair {
+    const fn new(strategy: &'static str, rights: &'static str) -> Self {
+        Self { strategy, rights }
+    }
+
+    /// What a machine gives whose root runs `serve` without options.
+    pub fn is_default(self) -> bool {
+        self == PAIRS[0]
+    }
+
+    /// The options of `serve` that ask for it.
+    pub fn options(self) -> [&'static str; 4] {
+        ["--strategy", self.strategy, "--rights", self.rights]
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.strategy, self.rights)
+    }
+}

@@ -1,0 +1,82 @@
+//! Every recorded fault and its neighbours, for every way of making sandboxes.
+
+use std::sync::{Arc, OnceLock};
+
+use innkeeper_test_hazards::{Case, Ground, PAIRS, Pair, neighbours, replay};
+use innkeeper_test_local::{built, shared, trial};
+use libtest_mimic::{Arguments, Trial};
+
+/// The grounds of all pairs, each made when the first test wants it.
+#[derive(Default)]
+struct Grounds([OnceLock<Result<Ground, String>>; PAIRS.len()]);
+
+impl Grounds {
+    fn of(&self, pair: Pair) -> Result<&Ground, String> {
+        let place = PAIRS
+            .iter()
+            .position(|one| *one == pair)
+            .expect("one of them");
+        let ground = self.0[place].get_or_init(|| Ground::open(pair, &layout()?));
+        ground.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// The image, built where it is not there yet.
+fn layout() -> Result<std::path::PathBuf, String> {
+    let folder = shared("hazards")?;
+    let lines = built(
+        "hazards/build.sh",
+        &[folder.to_str().expect("a plain path")],
+    )?;
+    Ok(lines[0][1].clone().into())
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let grounds = Arc::new(Grounds::default());
+    let mut trials = Vec::new();
+    for pair in PAIRS {
+        trials.extend(replays(pair, &grounds));
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    for pair in PAIRS {
+        // Asked only where something ran.
+        let place = PAIRS
+            .iter()
+            .position(|one| *one == pair)
+            .expect("one of them");
+        if let Some(Ok(ground)) = grounds.0[place].get() {
+            ground
+                .tally
+                .lines(&pair.to_string())
+                .iter()
+                .for_each(|line| println!("{line}"));
+        }
+    }
+    drop(grounds);
+    conclusion.exit();
+}
+
+/// A test for each fault that is brought about inside and looked for after the reset.
+fn replays(pair: Pair, grounds: &Arc<Grounds>) -> Vec<Trial> {
+    let recorded = match shared("hazards").and_then(|folder| Case::recorded(&folder, &["A", "B"])) {
+        Ok(cases) => cases,
+        Err(missing) => {
+            let name = format!("{pair}::recorded faults");
+            return vec![trial(name, move || Err(missing))];
+        }
+    };
+    // One of them happens before the first lease.
+    let cases = recorded
+        .into_iter()
+        .filter(|case| case.id != "A9")
+        .chain(neighbours::all());
+    let one = |case: Case| {
+        let grounds = Arc::clone(grounds);
+        trial(format!("{pair}::{}", case.id), move || {
+            replay(grounds.of(pair)?, &case);
+            Ok(())
+        })
+    };
+    cases.map(one).collect()
+}
