@@ -24,18 +24,18 @@ pub(super) enum Killing {
     Cancel,
 }
 
-/// What a raw wait status and what we know beside it amount to.
+/// What a raw wait status and what we know beside it amount to. The kernel counts its kills for
+/// want of memory by sandbox: `oom_moved` says that it made one while the command ran.
 pub(super) fn finished(status: i32, killing: Option<Killing>, oom_moved: bool) -> ExecFinished {
     let signal = status & 0x7f;
     let exit_code = (signal == 0).then_some((status >> 8) & 0xff);
-    let killed = signal == libc::SIGKILL;
     ExecFinished {
         exit_code,
         signal,
         // A command that ended by itself just before the kill has kept its time.
-        timed_out: killed && killing == Some(Killing::Timeout),
-        // 137 is how a shell passes on that its command was killed.
-        oom: oom_moved && killing.is_none() && (killed || exit_code == Some(128 + libc::SIGKILL)),
+        timed_out: signal == libc::SIGKILL && killing == Some(Killing::Timeout),
+        // Whoever was killed: a test runner that lost a worker exits as it likes.
+        oom: oom_moved,
         ..ExecFinished::default()
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         let done = finished(9, Some(Killing::Timeout), true);
         assert_eq!(
             (done.exit_code, done.signal, done.timed_out, done.oom),
-            (None, 9, true, false)
+            (None, 9, true, true)
         );
         let done = finished(9, None, true);
         assert_eq!(
@@ -94,7 +94,8 @@ mod tests {
             (done.exit_code, done.signal, done.timed_out, done.oom),
             (None, 9, false, false)
         );
-        assert!(finished(137 << 8, None, true).oom);
+        let done = finished(1 << 8, None, true);
+        assert_eq!((done.exit_code, done.oom), (Some(1), true), "a child of it");
         let done = finished(0, Some(Killing::Timeout), false);
         assert_eq!((done.exit_code, done.timed_out), (Some(0), false));
         assert_eq!(

@@ -4,6 +4,7 @@
 //! control both ways, and the end of a caller that goes away: it closes, and the process
 //! ends with nothing changed.
 
+mod attended;
 mod errors;
 mod inflow;
 mod outflow;
@@ -69,7 +70,7 @@ impl Place {
     /// Runs a call inside to its answer.
     async fn call(&self, call: Call, pipe: Option<OwnedFd>) -> Result<FileAnswer, Status> {
         let pipes = pipe.into_iter().collect();
-        let answer = self.spawner.call(&self.live, call, pipes);
+        let answer = attended::call(self, call, pipes);
         let answer = tokio::time::timeout(LONGEST, answer).await.map_err(|_| {
             let minutes = LONGEST.as_secs() / 60;
             let sandbox = &self.live.sandbox;

@@ -210,17 +210,19 @@ impl Spawner {
     }
 
     /// Runs a call of our own inside. Ends with `Gone` when the sandbox is fenced meanwhile.
-    /// Cancel safe: the call ends by itself when its descriptors close.
+    /// Cancel safe: the call ends by itself when its descriptors close, unless the guest has
+    /// stopped it; then it ends with its group, where it has one, or with its sandbox.
     ///
     /// # Errors
     /// All of [`SpawnError`] but `NotStarted`.
     pub async fn call(
         &self,
         live: &Live,
+        group: Option<&ExecGroup>,
         call: inside::Call,
         descriptors: Vec<OwnedFd>,
     ) -> Result<inside::Answer, SpawnError> {
-        let joined = join(live, None)?;
+        let joined = join(live, group)?;
         let step = |source| SpawnError::Step {
             step: "making a channel".to_owned(),
             source,

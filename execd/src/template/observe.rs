@@ -74,7 +74,11 @@ async fn inside(
         own_network: sandbox.has_own_network(),
     };
     let call = inside::Call::Observe(call);
-    match machine.spawner.call(&sandbox.live, call, Vec::new()).await {
+    match machine
+        .spawner
+        .call(&sandbox.live, None, call, Vec::new())
+        .await
+    {
         Ok(inside::Answer::Observed(view)) => Ok(view.facts),
         Ok(inside::Answer::Failed { message, .. }) => Err(message),
         Ok(_) => Err("the observer gave another answer".to_owned()),

@@ -97,7 +97,12 @@ async fn steps(
     };
     match machine
         .spawner
-        .call(&sandbox.live, inside::Call::Furnish(furnish), Vec::new())
+        .call(
+            &sandbox.live,
+            None,
+            inside::Call::Furnish(furnish),
+            Vec::new(),
+        )
         .await
     {
         Ok(inside::Answer::Furnished) => {}

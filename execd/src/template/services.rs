@@ -154,7 +154,7 @@ async fn ask(machine: &Machine, sandbox: &Sandbox, ready: &Ready) -> Result<(), 
     };
     match machine
         .spawner
-        .call(&sandbox.live, inside::Call::Probe(probe), Vec::new())
+        .call(&sandbox.live, None, inside::Call::Probe(probe), Vec::new())
         .await
     {
         Ok(inside::Answer::Ready) => Ok(()),

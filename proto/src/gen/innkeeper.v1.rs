@@ -146,6 +146,7 @@ pub struct ExecFinished {
     pub signal: i32,
     #[prost(bool, tag = "3")]
     pub timed_out: bool,
+    /// While it ran, the kernel killed a process of the sandbox for want of memory.
     #[prost(bool, tag = "4")]
     pub oom: bool,
     /// A background child still holds the output pipe.

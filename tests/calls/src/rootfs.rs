@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// Programs of the image, by name.
-const PROGRAMS: [&str; 37] = [
+const PROGRAMS: [&str; 38] = [
     "bash",
     "dash",
     "cat",
@@ -19,6 +19,7 @@ const PROGRAMS: [&str; 37] = [
     "dd",
     "env",
     "false",
+    "grep",
     "head",
     "id",
     "kill",

@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         input::a_command_that_stops_reading_ends_cleanly,
         endings::a_timeout_kills_the_whole_tree,
         endings::a_start_that_the_guest_stops_keeps_its_time,
+        endings::a_file_call_that_the_guest_stops_ends_with_its_caller,
         endings::a_background_child_does_not_hold_the_call,
         endings::a_filter_behind_the_command_is_heard_to_its_end,
         endings::a_lost_caller_kills_unless_detached,

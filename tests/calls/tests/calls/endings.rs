@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use innkeeper_proto::v1::{ExecStart, SlotRef};
+use bytes::Bytes;
+use innkeeper_proto::v1::{ExecStart, FileReadRequest, SlotRef};
 use innkeeper_test_calls::daemon::Daemon;
 use innkeeper_test_calls::sandbox::{Sandbox, follow};
 
@@ -71,6 +72,34 @@ pub(crate) async fn a_start_that_the_guest_stops_keeps_its_time(daemon: Arc<Daem
     }
     drop(stopper);
     until_sleepers(&sandbox, 7010, 0).await
+}
+
+pub(crate) async fn a_file_call_that_the_guest_stops_ends_with_its_caller(
+    daemon: Arc<Daemon>,
+) -> Result<()> {
+    let sandbox = daemon.sandbox().await?;
+    // More than the pipes hold, so that the call's process waits for a reader.
+    sandbox
+        .sh("dd if=/dev/null of=/there/big bs=1 seek=1073741824")
+        .await?
+        .code()?;
+    let request = FileReadRequest {
+        target: sandbox.target(),
+        path: Bytes::from("/there/big"),
+        ..FileReadRequest::default()
+    };
+    let mut client = sandbox.client.clone();
+    let mut chunks = client.read_file(request).await?.into_inner();
+    chunks.message().await?.context("it has begun")?;
+    sandbox.sh("kill -STOP -1").await?;
+    let stopped = "grep -l '^State:.T' /proc/[0-9]*/status 2>/dev/null; exit 0";
+    let shown = sandbox.sh(stopped).await?.text();
+    assert_eq!(shown.lines().count(), 1, "the control: {shown:?}");
+    drop(chunks);
+    while !sandbox.sh(stopped).await?.text().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }
 
 pub(crate) async fn a_background_child_does_not_hold_the_call(daemon: Arc<Daemon>) -> Result<()> {
@@ -193,7 +222,20 @@ pub(crate) async fn memory_is_told_from_a_kill(daemon: Arc<Daemon>) -> Result<()
         finished.oom && finished.signal == 9 && !finished.timed_out,
         "{finished:?}"
     );
-    assert_eq!(sandbox.sh("echo alive").await?.text(), "alive\n");
+    // A child of it, which it does not even look at.
+    let script = "dd if=/dev/zero of=/dev/null bs=1073741824 count=1; exit 0";
+    let finished = sandbox
+        .sh(script)
+        .await?
+        .finished
+        .context("there was no last frame")?;
+    assert!(
+        finished.oom && finished.exit_code == Some(0) && finished.signal == 0,
+        "{finished:?}"
+    );
+    let quiet = sandbox.sh("echo alive").await?;
+    assert_eq!(quiet.text(), "alive\n");
+    assert!(!quiet.finished.context("there was no last frame")?.oom);
     Ok(())
 }
 
