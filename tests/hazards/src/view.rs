@@ -22,12 +22,21 @@ impl View {
     #[track_caller]
     pub(crate) fn of(guest: &Guest<'_>) -> Self {
         let inside = guest.python(Self::PROGRAM).ok().json();
-        let mut seen: BTreeMap<_, _> = inside
-            .as_object()
-            .expect("an object")
-            .clone()
-            .into_iter()
-            .collect();
+        let mut seen = BTreeMap::new();
+        for (name, value) in inside.as_object().expect("an object") {
+            match value {
+                // A difference names the one setting or folder, not all of them.
+                Value::Object(parts) => {
+                    let parts = parts.iter();
+                    seen.extend(
+                        parts.map(|(part, value)| (format!("{name} {part}"), value.clone())),
+                    );
+                }
+                other => {
+                    seen.insert(name.clone(), other.clone());
+                }
+            }
+        }
         let slot = guest.lease["slot"].as_str().expect("a slot");
         let groups = groups(slot).into_iter().map(|group| group.shown());
         seen.insert("outside".to_owned(), groups.collect());

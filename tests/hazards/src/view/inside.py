@@ -54,7 +54,7 @@ def settings():
         for name in sorted(names):
             path = f"{folder}/{name}"
             if not NOISE.search(path) and not path.startswith("/proc/sys/vm/"):
-                yield [path, read(path)]
+                yield path, read(path)
 
 
 def free(path):
@@ -74,7 +74,7 @@ print(json.dumps({
     "self": process("self"),
     "mounts": list(mounts()),
     "sockets": sorted(sockets(), key=str),
-    "settings": list(settings()),
+    "settings": dict(settings()),
     "sysv": {name: lines(f"/proc/sysvipc/{name}") for name in ("msg", "sem", "shm")},
     "queues": sorted(os.listdir("/dev/mqueue")) if os.path.isdir("/dev/mqueue") else None,
     "keys": [lines("/proc/keys"), lines("/proc/key-users"), keyring(-4), keyring(-5)],
