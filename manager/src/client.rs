@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use innkeeper_proto::{limits, v1::manager_client::ManagerClient};
 use tonic::service::{Interceptor, interceptor::InterceptedService};
@@ -23,6 +24,13 @@ pub(crate) const STREAM_WINDOW: u32 = 1024 * 1024;
 /// Bytes that all streams of one connection may have under way: many slow readers must not stop
 /// the others on the same connection, so this is the largest that HTTP/2 allows within reason.
 pub(crate) const CONNECTION_WINDOW: u32 = 256 * 1024 * 1024;
+
+/// Silence after which the other end of a call is asked whether it is there. Proxies drop links on
+/// which nothing passes, the strictest that are in use after 30 s.
+const PING: Duration = Duration::from_secs(20);
+
+/// Who has not answered for so long is gone; a busy machine may take its time.
+const PONG: Duration = Duration::from_secs(20);
 
 /// Where a manager listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,11 +131,14 @@ pub async fn connect(address: &Address, token: Option<&str>) -> Result<Manager, 
         .max_encoding_message_size(limits::MESSAGE))
 }
 
-/// An endpoint with the windows that streams of output need.
+/// An endpoint with the windows that streams of output need, which keeps calls alive through
+/// silence and notices when the other end is gone.
 pub(crate) fn endpoint(uri: &str) -> Result<Endpoint, tonic::transport::Error> {
     Ok(Endpoint::from_shared(uri.to_owned())?
         .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW))
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_keep_alive_interval(PING)
+        .keep_alive_timeout(PONG))
 }
 
 /// The last cause in a chain of errors: tonic's own words ("transport error") say nothing.

@@ -12,8 +12,10 @@ mod pair;
 mod replay;
 mod tally;
 mod view;
+mod wire;
 
 pub use case::{Case, Reach};
 pub use ground::{Ground, IMAGE};
 pub use pair::{PAIRS, Pair};
 pub use replay::replay;
+pub use wire::{Heard, Talk, Wire};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use innkeeper_test_local::House;
+
 /// One way of making sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
@@ -28,6 +30,14 @@ impl Pair {
     /// What a machine gives whose root runs `serve` without options.
     pub fn is_default(self) -> bool {
         self == PAIRS[0]
+    }
+
+    /// What a manager says that cannot make sandboxes so.
+    pub fn refused(self) -> Option<String> {
+        if self.is_default() || innkeeper_test_cli::unfit().is_some() {
+            return None;
+        }
+        House::with(&self.options()).err()
     }
 
     /// The options of `serve` that ask for it.

@@ -56,7 +56,7 @@ fn bring_about(ground: &Ground, guest: &Guest<'_>, case: &Case) {
         .inn()
         .file(&format!("script-{}-{}", ground.pair, case.id), &case.script);
     guest.bring(&script, SCRIPT);
-    let ran = guest.with(&["--timeout", "170s"], &["bash", SCRIPT]);
+    let ran = guest.with(&["--timeout", "10m"], &["bash", SCRIPT]);
     assert!(
         ![124, 125].contains(&ran.code),
         "the script was not run to its end: {ran:?}"

@@ -1,5 +1,7 @@
 //! Every recorded fault and its neighbours, for every way of making sandboxes.
 
+mod clients;
+
 use std::sync::{Arc, OnceLock};
 
 use innkeeper_test_hazards::{Case, Ground, PAIRS, Pair, neighbours, replay};
@@ -34,27 +36,38 @@ fn layout() -> Result<std::path::PathBuf, String> {
 fn main() {
     let arguments = Arguments::from_args();
     let grounds = Arc::new(Grounds::default());
-    let mut trials = Vec::new();
-    for pair in PAIRS {
-        trials.extend(replays(pair, &grounds));
-    }
+    let listed = |pair| tests(pair, arguments.list, &grounds);
+    let trials = PAIRS.into_iter().flat_map(listed).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    for pair in PAIRS {
-        // Asked only where something ran.
-        let place = PAIRS
-            .iter()
-            .position(|one| *one == pair)
-            .expect("one of them");
-        if let Some(Ok(ground)) = grounds.0[place].get() {
-            ground
-                .tally
-                .lines(&pair.to_string())
-                .iter()
-                .for_each(|line| println!("{line}"));
-        }
+    for line in grounds.0.iter().flat_map(tally) {
+        println!("{line}");
     }
     drop(grounds);
     conclusion.exit();
+}
+
+/// The reuse rate of a pair, where something ran on it.
+fn tally(ground: &OnceLock<Result<Ground, String>>) -> Vec<String> {
+    match ground.get() {
+        Some(Ok(ground)) => ground.tally.lines(&ground.pair.to_string()),
+        Some(Err(_)) | None => Vec::new(),
+    }
+}
+
+/// All tests of one pair, or one that says why there are none.
+fn tests(pair: Pair, only_listed: bool, grounds: &Arc<Grounds>) -> Vec<Trial> {
+    let refused = if only_listed { None } else { pair.refused() };
+    if let Some(why) = refused {
+        return vec![trial(format!("{pair}::all"), move || Err(why))];
+    }
+    let clients = clients::TESTS.iter().map(|(name, test)| {
+        let grounds = Arc::clone(grounds);
+        trial(format!("{pair}::{name}"), move || {
+            test(grounds.of(pair)?);
+            Ok(())
+        })
+    });
+    replays(pair, grounds).into_iter().chain(clients).collect()
 }
 
 /// A test for each fault that is brought about inside and looked for after the reset.
