@@ -54,7 +54,11 @@ pub fn all() -> Vec<Case> {
         id: one.id.to_owned(),
         script: one.script.to_owned(),
         check: one.check.to_owned(),
-        reach: one.reach,
+        reach: if one.check.is_empty() {
+            Reach::Unseen
+        } else {
+            one.reach
+        },
     };
     themes.into_iter().flatten().map(case).collect()
 }

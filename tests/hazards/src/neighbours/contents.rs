@@ -40,7 +40,7 @@ pub(super) const CASES: &[Neighbour] = &[
     Neighbour::open(
         "A10-third-name",
         "ln /fx/h1 /fx/h3; ln /usr/bin/env /fx/env; ln /fx/suid /tmp/suid",
-        "test $(stat -c %h /fx/h2) = 3 && test -u /tmp/suid",
+        "test $(stat -c %h /fx/h3) -ge 2 && test -u /tmp/suid",
     ),
     Neighbour::open(
         "A10-one-name-replaced-by-its-copy",

@@ -8,7 +8,7 @@ import resource
 own = {str(os.getpid()), "self", "thread-self"}
 # Counters of the whole machine, of this process, or random by design.
 NOISE = re.compile(r"/(uuid|boot_id|entropy_avail|urandom_min_reseed_secs|poolsize|ns_last_pid|.*[-_]nr|nr|.*-state"
-                   r"|epoch|debug_locks|perf_event_.*|sched_.*|.*_usage.*|random_.*|flush|tainted)$")
+                   r"|quota/.*|epoch|debug_locks|perf_event_.*|sched_.*|.*_usage.*|random_.*|flush|tainted)$")
 
 
 def read(path):

@@ -1,6 +1,7 @@
 //! Every recorded fault and its neighbours, for every way of making sandboxes.
 
 mod clients;
+mod gradings;
 
 use std::sync::{Arc, OnceLock};
 
@@ -60,14 +61,15 @@ fn tests(pair: Pair, only_listed: bool, grounds: &Arc<Grounds>) -> Vec<Trial> {
     if let Some(why) = refused {
         return vec![trial(format!("{pair}::all"), move || Err(why))];
     }
-    let clients = clients::TESTS.iter().map(|(name, test)| {
+    let others = clients::TESTS.iter().chain(gradings::TESTS);
+    let others = others.map(|(name, test)| {
         let grounds = Arc::clone(grounds);
         trial(format!("{pair}::{name}"), move || {
             test(grounds.of(pair)?);
             Ok(())
         })
     });
-    replays(pair, grounds).into_iter().chain(clients).collect()
+    replays(pair, grounds).into_iter().chain(others).collect()
 }
 
 /// A test for each fault that is brought about inside and looked for after the reset.
