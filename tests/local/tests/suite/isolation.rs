@@ -1,8 +1,12 @@
 //! What a guest, root inside, must not be able to do; where it is cheap, the machine itself shows
 //! that the same thing works without a sandbox.
 
+mod entering;
+mod ids;
 mod limits;
+mod neighbours;
 mod nodes;
+mod secrets;
 
 use std::fs;
 use std::io::Read;
@@ -20,7 +24,7 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("device_nodes_of_an_image_are_unusable", device_nodes),
     ("the_daemons_program_is_out_of_reach", daemons_program),
     ("commands_get_no_descriptor_but_their_own", descriptors),
-    ("sandboxes_share_no_ids_and_no_counts", ids),
+    ("sandboxes_share_no_ids_and_no_counts", own_ids),
     ("memory_is_limited_and_the_sandbox_survives", limits::memory),
     ("processes_are_limited_and_can_be_killed", limits::processes),
     ("disk_and_inodes_are_limited", limits::disk),
@@ -39,6 +43,11 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ),
     ("root_is_root_without_an_entry", nodes::root_needs_no_entry),
     ("a_flood_of_output_stays_out_of_memory", limits::flood),
+    ("what_enters_cannot_be_taken", entering::program),
+    ("no_folder_leads_out", entering::folder),
+    ("ids_and_groups_have_no_holes", ids::holes),
+    ("greed_hurts_nobody_else", neighbours::unhurt),
+    ("secrets_of_others_are_nowhere", secrets::of_others),
 ];
 
 const FORBIDDEN: &str = include_str!("isolation/forbidden.py");
@@ -290,7 +299,7 @@ fn descriptors(shared: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-fn ids(shared: &Shared) -> Result<(), String> {
+fn own_ids(shared: &Shared) -> Result<(), String> {
     let house = shared.house();
     let base = house.base();
     let (one, two) = (
