@@ -32,7 +32,7 @@ impl Ground {
         let house = if pair.is_default() {
             House::open()
         } else {
-            House::with(&pair.options())?
+            House::try_with(&pair.options())?
         };
         house.import(IMAGE, layout);
         let guest = Guest::try_lease(house.inn(), &pair.to_string(), IMAGE, &template("fresh"))?;

@@ -37,7 +37,7 @@ impl Pair {
         if self.is_default() || innkeeper_test_cli::unfit().is_some() {
             return None;
         }
-        House::with(&self.options()).err()
+        House::try_with(&self.options()).err()
     }
 
     /// The options of `serve` that ask for it.

@@ -36,7 +36,7 @@ impl House {
     ///
     /// # Errors
     /// What it says when it does not start.
-    pub fn with(options: &[&str]) -> Result<Self, String> {
+    pub fn try_with(options: &[&str]) -> Result<Self, String> {
         let mut inn = Inn::new();
         inn.try_serve(options)?;
         Ok(Self {
