@@ -21,7 +21,7 @@ pub(super) async fn look(machine: &Machine, spec: &TemplateSpec, sandbox: &Sandb
     };
     let asked = machine
         .spawner
-        .call(&sandbox.live, Call::Scan(question), Vec::new());
+        .call(&sandbox.live, None, Call::Scan(question), Vec::new());
     let why = match asked.await {
         Ok(Answer::Scanned(report)) => return *report,
         Ok(Answer::Failed { message, .. }) => message,
