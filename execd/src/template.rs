@@ -56,7 +56,9 @@ pub enum TemplateError {
         reason: String,
     },
     /// Nobody has prepared it and this call may not.
-    #[error("template {key} has no baseline yet")]
+    #[error(
+        "what was prepared for template {key} is missing, damaged or of another version here, so nothing can be compared with it: change the template, and it is prepared anew under another key"
+    )]
     NotPrepared {
         /// The template key.
         key: String,

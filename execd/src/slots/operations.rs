@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tonic::Status;
 
 use super::ground::{SlotGround, end};
-use super::reply::{files_digest, reply_for, reset_reply, status_of, tainted_reply};
+use super::reply::{Seen, files_digest, reply_for, reset_reply, status_of, tainted_reply};
 use super::{Held, Phase, Slot, Slots, check_name, gone, lock};
 use crate::sandbox::Sandbox;
 use crate::template::{First, Template, first_ready};
@@ -47,7 +47,7 @@ impl Slots {
         let (generation, phase) = slot.take("specialising")?;
         match phase {
             Phase::Ready(held) if held.fits(&spec.key) => {
-                let reply = reply_for(&held.template, generation, false, started);
+                let reply = reply_for(&held.template, generation, None, started);
                 slot.put(generation, Phase::Ready(held));
                 return Ok(reply);
             }
@@ -65,9 +65,9 @@ impl Slots {
             )
             .await;
         match made {
-            Ok((held, first)) => {
+            Ok((held, seen)) => {
                 let generation = held.sandbox.live.generation;
-                let reply = reply_for(&held.template, generation, first, started);
+                let reply = reply_for(&held.template, generation, Some(seen), started);
                 slot.put(generation, Phase::Ready(Box::new(held)));
                 Ok(reply)
             }
@@ -78,7 +78,7 @@ impl Slots {
         }
     }
 
-    /// A ready sandbox of the template, and whether this was its first ready.
+    /// A ready sandbox of the template, and how it was seen to equal its baseline.
     async fn make(
         &self,
         slot: &Slot,
@@ -86,7 +86,7 @@ impl Slots {
         generation: u64,
         expected: &str,
         may_prepare: bool,
-    ) -> Result<(Held, bool), Status> {
+    ) -> Result<(Held, Seen), Status> {
         let mut made = None;
         let make = async || {
             let First {
@@ -113,7 +113,7 @@ impl Slots {
             )));
         }
         if let Some((sandbox, services)) = made {
-            return Ok((Held::new(sandbox, template, services), true));
+            return Ok((Held::new(sandbox, template, services), Seen::AsBaseline));
         }
         let (verdict, ground) = self
             .put_back(
@@ -125,7 +125,7 @@ impl Slots {
             )
             .await?;
         match (verdict, ground.into_held()) {
-            (Verdict::Clean(_), Some(held)) => Ok((held, false)),
+            (Verdict::Clean(clean), Some(held)) => Ok((held, Seen::Equal(clean.depth()))),
             (Verdict::Clean(_), None) => Err(Status::internal("nothing was built")),
             (Verdict::Tainted(tainted), _) => Err(Status::aborted(format!(
                 "a fresh sandbox differs: {}",

@@ -33,15 +33,31 @@ pub(super) fn files_digest(baseline: &Baseline) -> String {
     files.map(ToString::to_string).unwrap_or_default()
 }
 
+/// How a sandbox that was just made was seen to equal its template's baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// The baseline was captured from it.
+    AsBaseline,
+    /// It was compared, so deep.
+    Equal(Depth),
+}
+
 pub(super) fn reply_for(
     template: &Template,
     generation: u64,
-    first: bool,
+    seen: Option<Seen>,
     started: Instant,
 ) -> SpecialiseReply {
+    let verified = match seen {
+        // Two captures of all of it were equal, or the template is single use.
+        Some(Seen::AsBaseline) if template.single_use.is_none() => WireDepth::Full,
+        Some(Seen::Equal(depth)) => depth_of(depth),
+        Some(Seen::AsBaseline) | None => WireDepth::Unspecified,
+    };
     SpecialiseReply {
         generation,
-        first,
+        first: seen == Some(Seen::AsBaseline),
+        verified: verified.into(),
         components: components(&template.baseline, |digest| digest),
         baseline: template.baseline.digest().to_string(),
         single_use: template.single_use.clone().unwrap_or_default(),

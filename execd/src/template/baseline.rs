@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use innkeeper_proto::v1::TemplateSpec;
-use innkeeper_reset::baseline::{Baseline, Captured};
+use innkeeper_reset::baseline::{Baseline, Captured, Surroundings};
 use innkeeper_reset::capture::{Capture, Options, View, capture};
 use innkeeper_reset::components::{Component, Facts};
 use innkeeper_reset::files;
@@ -132,6 +132,21 @@ async fn freeze(
     Ok(captured.tree.root().to_string())
 }
 
+/// What does not stand still cannot be compared with later.
+fn same_twice(first: &Surroundings, second: &Surroundings) -> Result<(), String> {
+    if let Some((component, reason)) = second.failed.first_key_value() {
+        return Err(format!("{component} could not be observed twice: {reason}"));
+    }
+    let unequal =
+        |component: &&Component| first.facts.get(component) != second.facts.get(component);
+    match Component::ALL.iter().find(unequal) {
+        Some(component) => Err(format!(
+            "two looks at {component}, one right after the other, differ"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// What is known of a template once it has been captured.
 struct Recorded {
     baseline: Baseline,
@@ -159,6 +174,8 @@ async fn record(
             component.name()
         )));
     }
+    let again = surroundings(machine, sandbox, &spec.key, lowers.to_vec(), &services).await;
+    let steady = same_twice(&seen, &again);
     let facts: BTreeMap<Component, Facts> = seen.facts;
     let captured = Captured {
         entries: tree.len() as u64,
@@ -181,6 +198,7 @@ async fn record(
     let leftovers = prepared.leftovers.clone();
     let single_use = leftovers
         .or(stable.err())
+        .or(steady.err())
         .or_else(|| host_network(spec))
         .or_else(|| (spec.key.is_empty()).then(|| "the template has no key".to_owned()));
     let about = About {

@@ -175,7 +175,7 @@ impl Task {
         Ready {
             observed,
             single_use: Some(reply.single_use.clone()).filter(|why| !why.is_empty()),
-            depth: Depth::Swap,
+            depth: depth(reply.verified()),
         }
     }
 
