@@ -120,6 +120,12 @@ pub(crate) fn how_word(how: How) -> &'static str {
     }
 }
 
+/// A canary's outcome: two gradings of one patch came out alike.
+pub(crate) const SAME: &str = "same";
+
+/// A canary's outcome: they did not.
+pub(crate) const DIFFERS: &str = "differs";
+
 /// Who asks, as far as it matters after the asking.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Caller {
@@ -234,6 +240,17 @@ impl Handle {
     pub fn state(&self, lease: &str, stated: Map<String, Value>) {
         let lease = LeaseId(lease.to_owned());
         self.send(Input::State { lease, stated });
+    }
+
+    /// Writes the outcome of a canary into the event log and the metrics: `reused` is the lease
+    /// whose grading was compared with one in a fresh sandbox. Nothing where it is forgotten.
+    pub fn canary(&self, reused: &str, outcome: &'static str, cause: Option<String>) {
+        let lease = LeaseId(reused.to_owned());
+        self.send(Input::Canary {
+            lease,
+            outcome,
+            cause,
+        });
     }
 
     /// The signed record of a lease that is over; None where there is none, or none any more.

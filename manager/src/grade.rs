@@ -3,6 +3,7 @@
 mod account;
 mod apply;
 mod attestation;
+mod canary;
 mod eval;
 mod outcome;
 mod plan;
@@ -60,6 +61,10 @@ pub(crate) struct Grade {
     /// Names the run
     #[arg(long, value_name = "R", default_value = "innkeeper")]
     run_id: String,
+    /// Grade again what got a sandbox that was never used, one patch an image, in a sandbox after N uses
+    /// (1 to 8), and raise an alarm when the two differ
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    canary: Option<u32>,
     /// Put files that judge the patch back from the image after it is applied
     #[arg(long)]
     pristine_runner: bool,
@@ -79,6 +84,7 @@ impl Grade {
         })?;
         let (mut outcomes, left) = plan.split(&reports)?;
         let interrupted = CancellationToken::new();
+        let mut canaries = Vec::new();
         if !left.is_empty() {
             let workers = self.workers.map_or_else(
                 || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -101,7 +107,13 @@ impl Grade {
                     interrupted.cancel();
                 }
             });
-            outcomes.extend(worker::work(&session.manager(), left, workers, &shared).await);
+            let client = session.manager();
+            let graded = worker::work(&client, left.clone(), workers, &shared).await;
+            if let Some(uses) = self.canary {
+                canaries = canary::run(&client, &left, &graded, uses, &shared).await;
+            }
+            drop(client);
+            outcomes.extend(graded);
             watch.abort();
             shared.bar.finish();
             session.close().await.map_err(Failure::failed)?;
@@ -119,7 +131,7 @@ impl Grade {
         let summary = reports
             .write_summary(&plan.predictions, &summary)
             .map_err(Failure::failed)?;
-        self.report(global, &plan, &outcomes, &summary)
+        self.report(global, &plan, &outcomes, &canaries, &summary)
     }
 
     fn report(
@@ -127,15 +139,15 @@ impl Grade {
         global: &Global,
         plan: &Plan,
         outcomes: &[Outcome],
+        canaries: &[canary::Canary],
         summary: &std::path::Path,
     ) -> Result<i32, Failure> {
         if global.json {
-            output::json(&show::document(
-                &self.run_id,
-                summary,
-                plan.without_patch(),
-                outcomes,
-            ))?;
+            let mut document =
+                show::document(&self.run_id, summary, plan.without_patch(), outcomes);
+            let told: Vec<_> = canaries.iter().map(canary::Canary::document).collect();
+            document["canary"] = self.canary.map(|_| told).into();
+            output::json(&document)?;
         } else {
             output::text(&show::table(outcomes))?;
             output::text(&show::closing(
@@ -143,6 +155,14 @@ impl Grade {
                 plan.without_patch().len(),
                 outcomes,
             ))?;
+            for canary in canaries {
+                output::text(&canary.line())?;
+            }
+            if self.canary.is_some() && canaries.is_empty() {
+                output::text(
+                    "canary: not run: no grading of this run had a sandbox that was never used\n",
+                )?;
+            }
         }
         let mut broken = outcomes
             .iter()

@@ -27,6 +27,7 @@ pub struct Metrics {
     creates: Family<Labels, Counter>,
     specialises: Family<Labels, Counter>,
     resets: Family<Labels, Counter>,
+    canaries: Family<Labels, Counter>,
     retired: Counter,
     slots: Family<Labels, Gauge>,
     unconfirmed: Gauge,
@@ -48,6 +49,7 @@ impl Default for Metrics {
             creates: Family::default(),
             specialises: Family::default(),
             resets: Family::default(),
+            canaries: Family::default(),
             retired: Counter::default(),
             slots: Family::default(),
             unconfirmed: Gauge::<i64>::default(),
@@ -77,6 +79,8 @@ impl Metrics {
             self.specialises.clone(),
         );
         r.register("resets", "Resets ended, by outcome", self.resets.clone());
+        let help = "Gradings in fresh and in reused sandboxes compared, by outcome";
+        r.register("canaries", help, self.canaries.clone());
         r.register("slots_retired", "Slots that ended", self.retired.clone());
         r.register("slots", "Slots by state", self.slots.clone());
         let help = "Deletes that are asked and not confirmed";
@@ -148,13 +152,13 @@ impl Metrics {
                 time(&self.reset_seconds);
             }
             Kind::Retired => drop(self.retired.inc()),
+            Kind::Canary => add(&self.canaries, "outcome", outcome()),
             Kind::CreateIntent
             | Kind::DeleteAsked
             | Kind::DeleteConfirmed
             | Kind::Shrunk
             | Kind::Grown
-            | Kind::Deferred
-            | Kind::Canary => {}
+            | Kind::Deferred => {}
         }
     }
 
@@ -201,4 +205,29 @@ pub async fn bind(address: &str) -> std::io::Result<(tokio::net::TcpListener, So
     let listener = tokio::net::TcpListener::bind(place).await?;
     let local = listener.local_addr()?;
     Ok((listener, local))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_canary_that_differs_is_counted_apart() {
+        let metrics = Metrics::default();
+        for outcome in ["same", "differs", "same"] {
+            let event = serde_json::json!({
+                "t": 1, "kind": "canary", "slot": "s-1", "lease": "l-1", "job": null,
+                "template": "t", "supply": "reused", "uses": 8, "outcome": outcome,
+                "cause": null, "ms": null,
+            });
+            metrics.count(&serde_json::from_value(event).unwrap());
+        }
+        let page = metrics.page(&[]);
+        for line in [
+            "innkeeper_canaries_total{outcome=\"same\"} 2",
+            "innkeeper_canaries_total{outcome=\"differs\"} 1",
+        ] {
+            assert!(page.contains(line), "{page}");
+        }
+    }
 }

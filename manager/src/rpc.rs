@@ -17,6 +17,7 @@ use crate::template::form::Defaults;
 
 pub mod auth;
 mod calls;
+mod canary;
 mod leases;
 mod listings;
 mod stated;
@@ -240,6 +241,16 @@ impl Manager for Service {
     ) -> Result<Response<v1::JsonReply>, Status> {
         let tenant = tenant(&request)?;
         self.read_record(&tenant, &request.into_inner().lease)
+            .await
+            .map(Response::new)
+    }
+
+    async fn canary(
+        &self,
+        request: Request<v1::CanaryRequest>,
+    ) -> Result<Response<v1::JsonReply>, Status> {
+        let tenant = tenant(&request)?;
+        self.take_canary(&tenant, request.into_inner())
             .await
             .map(Response::new)
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use innkeeper_leaks::Report;
-use innkeeper_pool::{LeaseId, SlotId};
+use innkeeper_pool::{Kind, LeaseId, LogEvent, SlotId};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
@@ -18,6 +18,30 @@ impl Task {
         if self.pool.lease(&lease).is_some_and(|lease| lease.live()) {
             self.stated.entry(lease).or_insert(stated);
         }
+    }
+
+    /// Tells how a canary came out.
+    pub(super) fn canary(&mut self, id: &LeaseId, outcome: &str, cause: Option<String>) {
+        let Some(lease) = self.pool.lease(id) else {
+            return;
+        };
+        if outcome == super::DIFFERS {
+            tracing::error!(lease = %id, slot = %lease.slot, uses = lease.uses, ?cause, "a canary sees a reused sandbox differ from a fresh one");
+        }
+        let event = LogEvent {
+            t: self.clock.now(),
+            kind: Kind::Canary,
+            slot: Some(lease.slot.clone()),
+            lease: Some(id.clone()),
+            job: Some(lease.job.clone()).filter(|job| !job.is_empty()),
+            template: Some(lease.template.clone()),
+            supply: Some(lease.supply),
+            uses: Some(lease.uses),
+            outcome: Some(outcome.to_owned()),
+            cause,
+            ms: None,
+        };
+        self.write_event(&event);
     }
 
     /// Has the record made, and then answers those who wait for the outcome of the return: who

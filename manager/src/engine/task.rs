@@ -50,6 +50,11 @@ pub(super) enum Input {
         wait: bool,
         reply: oneshot::Sender<Option<Returned>>,
     },
+    Canary {
+        lease: LeaseId,
+        outcome: &'static str,
+        cause: Option<String>,
+    },
     State {
         lease: LeaseId,
         stated: Map<String, Value>,
@@ -239,6 +244,11 @@ impl Task {
             } => {
                 self.give_back(lease, discard, verify, wait, reply);
             }
+            Input::Canary {
+                lease,
+                outcome,
+                cause,
+            } => self.canary(&lease, outcome, cause),
             Input::State { lease, stated } => self.state(lease, stated),
             Input::Heartbeat(lease) => self.feed(Event::Heartbeat(lease)),
             Input::Slots { tenant, reply } => {
@@ -300,7 +310,7 @@ impl Task {
         }
     }
 
-    fn write_event(&mut self, event: &LogEvent) {
+    pub(super) fn write_event(&mut self, event: &LogEvent) {
         self.metrics.count(event);
         self.log_event(event);
     }

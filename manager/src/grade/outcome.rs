@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_grading::{Flag, Verdict};
+use innkeeper_grading::{Flag, InstanceReport, Verdict};
 use innkeeper_proto::v1::ReturnReply;
 use serde_json::{Value, json};
 
@@ -88,6 +88,8 @@ pub(super) struct Outcome {
     pub(super) broken: Option<(String, String)>,
     /// It was on disk from an earlier run.
     pub(super) skipped: bool,
+    /// Test by test; None for a grading without a report, or of an earlier run.
+    pub(super) report: Option<InstanceReport>,
     /// The record, as it stands in attestation.json: supply, uses, digests and times.
     pub(super) record: Value,
 }
@@ -109,6 +111,14 @@ impl Outcome {
             verdict,
             broken,
             ..Self::of(job)
+        }
+    }
+
+    /// The same with what it was judged by.
+    pub(super) fn with(self, report: InstanceReport) -> Self {
+        Self {
+            report: Some(report),
+            ..self
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use innkeeper_grading::apply::PATCH_FILE;
 use innkeeper_grading::{InstanceReport, Patch, Run, RunDir, flags};
-use innkeeper_proto::v1::{LeaseRequest, ReturnReply, ReturnRequest};
+use innkeeper_proto::v1::{LeaseReply, LeaseRequest, ReturnReply, ReturnRequest};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -80,7 +80,7 @@ async fn one(client: &Client, job: &Job, shared: &Shared) -> Outcome {
     match (judged, written) {
         (Ok(report), Ok(record)) => Outcome {
             record,
-            ..Outcome::graded(job, report.verdict())
+            ..Outcome::graded(job, report.verdict()).with(report)
         },
         (Err(why), Ok(record)) => Outcome {
             record,
@@ -91,7 +91,7 @@ async fn one(client: &Client, job: &Job, shared: &Shared) -> Outcome {
     }
 }
 
-/// Leases, grades and returns. The lease is given back however the grading ends.
+/// Leases, grades and returns.
 async fn leased(
     client: &Client,
     job: &Job,
@@ -104,6 +104,13 @@ async fn leased(
         job.image, job.row.instance_id
     ));
     let asked = Instant::now();
+    let lease = ask(client, job, shared).await?;
+    trace.asked = asked.elapsed();
+    on_lease(client, lease, job, shared, account, trace).await
+}
+
+/// Asks for a lease of the job's sandbox.
+pub(super) async fn ask(client: &Client, job: &Job, shared: &Shared) -> Result<LeaseReply, Broken> {
     let request = LeaseRequest {
         image: job.image.clone(),
         template_json: job.template.clone(),
@@ -113,15 +120,27 @@ async fn leased(
         ..LeaseRequest::default()
     };
     let mut caller = client.clone();
-    let lease = tokio::select! {
-        granted = caller.lease(request) => granted.map_err(Failure::from).map_err(|failure| Broken::NoSandbox {
-            image: job.image.clone(),
-            why: failure.message,
-        })?,
-        () = shared.interrupted.cancelled() => return Err(Broken::Interrupted),
-    };
-    let lease = lease.into_inner();
-    trace.asked = asked.elapsed();
+    tokio::select! {
+        granted = caller.lease(request) => granted
+            .map(tonic::Response::into_inner)
+            .map_err(Failure::from)
+            .map_err(|failure| Broken::NoSandbox {
+                image: job.image.clone(),
+                why: failure.message,
+            }),
+        () = shared.interrupted.cancelled() => Err(Broken::Interrupted),
+    }
+}
+
+/// Grades on a lease and returns it, however the grading ends.
+pub(super) async fn on_lease(
+    client: &Client,
+    lease: LeaseReply,
+    job: &Job,
+    shared: &Shared,
+    account: &mut Account,
+    trace: &mut Trace,
+) -> Result<InstanceReport, Broken> {
     account.info(format!(
         "Lease {} of sandbox {}.{} granted",
         lease.lease, lease.slot, lease.generation
@@ -136,7 +155,7 @@ async fn leased(
     trace.graded = began.elapsed();
     let discard = matches!(graded, Err(Broken::Interrupted));
     let stated = attestation::stated(job, shared, &graded, trace);
-    let returned = give_back(caller, id, discard, &stated).await;
+    let returned = give_back(client.clone(), id, discard, &stated).await;
     match &returned {
         Ok(reply) => account.info(format!("Returned: {} {}", reply.outcome, reply.retired)),
         Err(why) => account.error(format!("The lease could not be returned: {why}")),
@@ -145,7 +164,7 @@ async fn leased(
     graded
 }
 
-async fn give_back(
+pub(super) async fn give_back(
     mut client: Client,
     lease: String,
     discard: bool,

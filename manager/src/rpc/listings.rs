@@ -8,6 +8,7 @@ use tonic::{Code, Status};
 use super::Service;
 use super::streams::Stream;
 use crate::client::{Kind, error_status as status};
+use crate::records::Record;
 
 /// Events under way to one reader.
 const EVENTS_AHEAD: usize = 256;
@@ -73,14 +74,9 @@ impl Service {
         tenant: &str,
         lease: &str,
     ) -> Result<v1::JsonReply, Status> {
-        let record = self.engine.record(lease).await;
-        let own = record.filter(|record| {
-            let parsed = serde_json::from_str::<serde_json::Value>(record);
-            parsed.is_ok_and(|parsed| parsed["tenant"] == tenant)
-        });
-        match own {
-            Some(record) => Ok(v1::JsonReply {
-                json: record.to_string(),
+        match self.own_record(tenant, lease).await {
+            Some((text, _)) => Ok(v1::JsonReply {
+                json: text.to_string(),
             }),
             None => {
                 let sentence = format!(
@@ -91,6 +87,17 @@ impl Service {
                 Err(status(Kind::Permanent, Code::NotFound, sentence))
             }
         }
+    }
+
+    /// A record of a lease of this tenant, as text and parsed.
+    pub(super) async fn own_record(
+        &self,
+        tenant: &str,
+        lease: &str,
+    ) -> Option<(Record, serde_json::Value)> {
+        let record = self.engine.record(lease).await?;
+        let parsed: serde_json::Value = serde_json::from_str(&record).ok()?;
+        (parsed["tenant"] == tenant).then_some((record, parsed))
     }
 
     pub(super) async fn drain_pool(

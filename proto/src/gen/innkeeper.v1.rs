@@ -690,6 +690,9 @@ pub struct SpecialiseReply {
     /// Answers that the image was seen to hold when it was prepared, as JSON; empty: nobody looked.
     #[prost(string, tag = "8")]
     pub leaks_json: ::prost::alloc::string::String,
+    /// How deep the sandbox was seen to equal the baseline; full where it was captured as the baseline.
+    #[prost(enumeration = "Depth", tag = "9")]
+    pub verified: i32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HealthReply {
@@ -2490,6 +2493,16 @@ pub struct ReturnRequest {
     pub stated_json: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CanaryRequest {
+    #[prost(string, tag = "1")]
+    pub fresh: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub reused: ::prost::alloc::string::String,
+    /// What differs, for people.
+    #[prost(string, tag = "3")]
+    pub cause: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RecordRequest {
     #[prost(string, tag = "1")]
     pub lease: ::prost::alloc::string::String,
@@ -3055,6 +3068,29 @@ pub mod manager_client {
                 .insert(GrpcMethod::new("innkeeper.v1.Manager", "Record"));
             self.inner.unary(req, path, codec).await
         }
+        /// One patch was graded in a sandbox that was never used and in one that was: the manager compares
+        /// what the records of both leases state, and says in its events whether it differs.
+        pub async fn canary(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CanaryRequest>,
+        ) -> std::result::Result<tonic::Response<super::JsonReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/innkeeper.v1.Manager/Canary",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("innkeeper.v1.Manager", "Canary"));
+            self.inner.unary(req, path, codec).await
+        }
         pub async fn events(
             &mut self,
             request: impl tonic::IntoRequest<super::EventsRequest>,
@@ -3201,6 +3237,12 @@ pub mod manager_server {
         async fn record(
             &self,
             request: tonic::Request<super::RecordRequest>,
+        ) -> std::result::Result<tonic::Response<super::JsonReply>, tonic::Status>;
+        /// One patch was graded in a sandbox that was never used and in one that was: the manager compares
+        /// what the records of both leases state, and says in its events whether it differs.
+        async fn canary(
+            &self,
+            request: tonic::Request<super::CanaryRequest>,
         ) -> std::result::Result<tonic::Response<super::JsonReply>, tonic::Status>;
         /// Server streaming response type for the Events method.
         type EventsStream: tonic::codegen::tokio_stream::Stream<
@@ -4152,6 +4194,49 @@ pub mod manager_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RecordSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/innkeeper.v1.Manager/Canary" => {
+                    #[allow(non_camel_case_types)]
+                    struct CanarySvc<T: Manager>(pub Arc<T>);
+                    impl<T: Manager> tonic::server::UnaryService<super::CanaryRequest>
+                    for CanarySvc<T> {
+                        type Response = super::JsonReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CanaryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Manager>::canary(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CanarySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

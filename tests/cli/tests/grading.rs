@@ -289,3 +289,90 @@ fn a_patch_that_judges_itself_is_flagged_and_can_be_undone() {
         .json();
     assert_eq!(undone["results"][0]["verdict"], "unresolved", "{undone}");
 }
+
+/// A task with tests of which each passes or fails by chance.
+fn flaky(row: &str) -> String {
+    let mut row: Value = serde_json::from_str(row).unwrap();
+    let names: Vec<_> = (0..24).map(|n| format!("t.py::test_r{n}")).collect();
+    let chance = "for n in $(seq 0 23); do
+  read -r u < /proc/sys/kernel/random/uuid
+  case $u in [0-7]*) echo \"PASSED t.py::test_r$n\" ;; *) echo \"FAILED t.py::test_r$n - by chance\" ;; esac
+done
+: '>>>>> End Test Output'";
+    row["eval_script"] = SCRIPT.replace(": '>>>>> End Test Output'", chance).into();
+    row["PASS_TO_PASS"] = json!(names);
+    row.to_string()
+}
+
+#[test]
+fn a_canary_is_quiet_about_equals_and_raises_an_alarm_about_a_planted_flaky_test() {
+    needs_sandboxes!(
+        "a_canary_is_quiet_about_equals_and_raises_an_alarm_about_a_planted_flaky_test"
+    );
+    let mut course = Course::new();
+    course.inn.serve(&[]);
+    let told = course.grade("gold", "calm", &["--canary", "3"]).ok().json();
+    let canary = &told["canary"][0];
+    assert_eq!(
+        (&canary["outcome"], &canary["uses"], &canary["cause"]),
+        (&json!("same"), &json!(3), &Value::Null),
+        "{told}"
+    );
+    let worn = course.grade("gold", "worn", &["--canary", "3"]).ok().json();
+    assert_eq!(
+        worn["canary"],
+        json!([]),
+        "no sandbox of this run was fresh: {worn}"
+    );
+
+    // Another pool, so that there is a fresh sandbox again.
+    let pool = course.inn.line("pools --json").ok().json()[0]["class"].clone();
+    course
+        .inn
+        .line(&format!("drain {}", pool.as_str().unwrap()))
+        .ok();
+    course.inn.until("the pool is empty", || {
+        let slots = course.inn.line("ps --json").json();
+        if slots == json!([]) {
+            Ok(())
+        } else {
+            Err(slots.to_string())
+        }
+    });
+    let row = fs::read_to_string(&course.tasks).unwrap();
+    fs::write(&course.tasks, flaky(&row)).unwrap();
+    let told = course
+        .grade("gold", "flaky", &["--canary", "2"])
+        .ok()
+        .json();
+    let canary = &told["canary"][0];
+    assert_eq!(
+        (&canary["outcome"], &canary["uses"]),
+        (&json!("differs"), &json!(2)),
+        "{told}"
+    );
+    assert!(
+        canary["cause"].as_str().unwrap().contains("t.py::test_r"),
+        "{told}"
+    );
+
+    let events = course.inn.line("events --json").ok().stdout;
+    let events: Vec<Value> = events
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|event: &Value| event["kind"] == "canary")
+        .collect();
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert_eq!(
+        (&events[0]["outcome"], &events[0]["uses"]),
+        (&json!("same"), &json!(3))
+    );
+    let alarm = &events[1];
+    assert_eq!(
+        (&alarm["outcome"], &alarm["supply"]),
+        (&json!("differs"), &json!("reused"))
+    );
+    assert_eq!(alarm["lease"], canary["reused_lease"]);
+    let fresh = canary["fresh_lease"].as_str().unwrap();
+    assert!(alarm["cause"].as_str().unwrap().contains(fresh), "{alarm}");
+}
