@@ -31,6 +31,9 @@ class Built:
 def build(root: Path) -> Built:
     """Builds binaries and test programs of the whole workspace with all features of the defaults."""
     artifacts = _cargo(root, ["build", "--workspace", "--bins"]) + _cargo(root, ["test", "--workspace", "--no-run"])
+    # Last, since it takes the place of the one before: in a pod that runs a task's image, execd finds that image's
+    # libraries or none.
+    artifacts += _cargo(root, ["rustc", "--package", "execd", "--bin", "execd"], "-C", "target-feature=+crt-static")
     programs, tests = {}, []
     for artifact in artifacts:
         if not artifact.get("executable"):
@@ -78,9 +81,11 @@ def _metadata(root: Path) -> dict:
     return json.loads(done.stdout)
 
 
-def _cargo(root: Path, words: list[str]) -> list[dict]:
-    """Runs cargo, which shows its progress; gives the artifacts that it made or found made."""
+def _cargo(root: Path, words: list[str], *flags: str) -> list[dict]:
+    """Runs cargo, with flags for the compiler of the one program that is named; cargo shows its progress. Gives the
+    artifacts that it made or found made."""
     argv = ["cargo", words[0], "--locked", *PROFILE, *words[1:], "--message-format", "json-render-diagnostics"]
+    argv += ["--", *flags] if flags else []
     child = subprocess.Popen(argv, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     try:
         said, _ = child.communicate()

@@ -10,6 +10,7 @@ mod guest;
 mod house;
 mod leaks;
 mod listing;
+mod program;
 mod trial;
 
 pub use fixtures::{built, repository, shared};
@@ -17,6 +18,7 @@ pub use guest::{Guest, Shown};
 pub use house::House;
 pub use leaks::{Groups, Traces, children};
 pub use listing::Listing;
+pub use program::static_execd;
 pub use trial::trial;
 
 /// Whether long tests run at full length.
