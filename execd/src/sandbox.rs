@@ -138,8 +138,9 @@ pub(crate) enum Parts {
     Pod {
         /// The upper directory, with the guest's ids; of slices, the directory of all uppers.
         upper: OwnedFd,
-        /// Paths of the slices of its root; none where the root is one overlay.
-        slices: Vec<Vec<u8>>,
+        /// Paths of the slices of its root, of which a small one may have none; None where it is
+        /// no such root.
+        slices: Option<Vec<Vec<u8>>>,
         /// The limits of its first process, which it read itself.
         limits: Facts,
     },
@@ -289,7 +290,7 @@ impl Sandbox {
     pub fn slices(&self) -> &[Vec<u8>] {
         match &self.parts {
             Parts::Root { .. } => &[],
-            Parts::Pod { slices, .. } => slices,
+            Parts::Pod { slices, .. } => slices.as_deref().unwrap_or_default(),
         }
     }
 
@@ -307,12 +308,10 @@ impl Sandbox {
     ) -> Result<FilesReport, CaptureError> {
         match &self.parts {
             Parts::Root { upper, .. } => files::upper(upper.raw(), None, baseline, options, limit),
-            Parts::Pod { upper, slices, .. } if slices.is_empty() => {
-                files::upper(upper.as_fd(), prefilled, baseline, options, limit)
-            }
-            Parts::Pod { upper, slices, .. } => {
-                sliced::written(upper.as_fd(), slices, baseline, options, limit)
-            }
+            Parts::Pod { upper, slices, .. } => match slices {
+                None => files::upper(upper.as_fd(), prefilled, baseline, options, limit),
+                Some(slices) => sliced::written(upper.as_fd(), slices, baseline, options, limit),
+            },
         }
     }
 }

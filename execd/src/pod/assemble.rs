@@ -103,7 +103,7 @@ impl Pod {
             seen_at_birth: seen.inside,
             parts: Parts::Pod {
                 upper,
-                slices: self.slices().to_vec(),
+                slices: self.sliced.as_ref().map(|layout| layout.slices().to_vec()),
                 limits: seen.limits,
             },
         })

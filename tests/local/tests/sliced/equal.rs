@@ -1,5 +1,6 @@
 //! A reset sandbox equals a fresh one, and one pod's equals another's.
 
+use innkeeper_test_cli::Rootfs;
 use serde_json::{Value, json};
 
 use crate::{Shared, Test};
@@ -9,6 +10,7 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("a_removed_root_is_back", removed),
     ("two_pods_of_an_image_are_equal", pods),
     ("nothing_of_the_pod_is_in_a_sandbox", nothing),
+    ("an_image_too_small_for_slices_is_one_overlay", small),
 ];
 
 /// Something of every kind in the root and in a slice.
@@ -113,6 +115,25 @@ fn nothing(shared: &Shared) -> Result<(), String> {
     let slot = guest.lease["slot"].as_str().expect("a name");
     let found = guest.bash(&format!("grep -rl {slot} /etc /run; true"));
     assert_eq!(found.ok().stdout, "", "the pod's own files");
+    guest.comes_back_clean("swap");
+    Ok(())
+}
+
+fn small(shared: &Shared) -> Result<(), String> {
+    let house = shared.house();
+    let rootfs = Rootfs::make(&house.inn().path("small"));
+    house.import("small", &rootfs.folder);
+    let guest = house.lease("sliced-small", "small", &json!({}));
+    let mounts = guest.bash("cat /proc/self/mounts").ok().stdout;
+    assert!(!mounts.contains(" /usr "), "{mounts}");
+    guest
+        .bash("mv /testbed /usr/moved; rm -rf /etc; touch /left; ln /usr/bin/env /env")
+        .ok();
+    for depth in ["swap", "walk", "full"] {
+        let guest = house.lease("sliced-small", "small", &json!({}));
+        guest.bash("touch /left /usr/left").ok();
+        guest.comes_back_clean(depth);
+    }
     guest.comes_back_clean("swap");
     Ok(())
 }
