@@ -41,6 +41,12 @@ pub(super) fn decide(
     sandbox: &Sandbox,
 ) -> Result<Option<Vec<u8>>, TemplateError> {
     let wish = spec.workdir_copy.as_str();
+    if wish == "yes" && machine.is_own_image() {
+        return Err(TemplateError::Invalid(
+            "workdir_copy: yes is not to be had where the image is a pod's own root: leave it out, or use the strategy layered"
+                .to_owned(),
+        ));
+    }
     if wish == "no" || !machine.copies_workdir() {
         return Ok(None);
     }
