@@ -60,6 +60,7 @@ impl Manager for Service {
             strategy: word(form.map(|form| form.strategy().as_str())),
             rights: word(form.map(|form| form.rights().as_str())),
             pid: std::process::id() as i32,
+            forms: self.forms(),
         }))
     }
 

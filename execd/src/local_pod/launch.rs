@@ -21,16 +21,33 @@ pub fn run(options: &Options, pod: &Pod) -> Result<(), PodError> {
     let Some(home) = Home::take(options, &pod.name)? else {
         return Ok(());
     };
-    let made = make(options, pod, &home).and_then(|init| {
-        drop(init.pidfd);
-        process::wait(init.pid).map_err(PodError::at("waiting for pid 1"))
-    });
+    process::hold_signals(&SIGNALS).map_err(PodError::at("holding signals back"))?;
+    let made = make(options, pod, &home)
+        .and_then(|init| await_end(&init).map_err(PodError::at("waiting for pid 1")));
     let removed = home.remove(options, &pod.name);
     match made? {
         0 => removed,
         status => Err(PodError::Missing(format!(
             "the pod's execd ended with status {status:#x}"
         ))),
+    }
+}
+
+/// What a parent of a pod listens to.
+const SIGNALS: [i32; 3] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT];
+
+/// Waits for the end of a pod; its status. Whoever asks this process to end asks the pod, and
+/// insists the second time.
+fn await_end(init: &Init) -> io::Result<i32> {
+    let mut signals = [libc::SIGTERM, libc::SIGKILL].into_iter();
+    loop {
+        if process::ended_child() == Some(init.pid) {
+            return process::wait(init.pid);
+        }
+        let told = process::await_signal(&SIGNALS)? != libc::SIGCHLD;
+        if told && let Some(signal) = signals.next() {
+            process::signal(init.pidfd.as_fd(), signal)?;
+        }
     }
 }
 

@@ -158,6 +158,42 @@ pub fn ended_child() -> Option<i32> {
     }
 }
 
+/// Holds these signals back from now on, for [`await_signal`].
+pub fn hold_signals(numbers: &[i32]) -> io::Result<()> {
+    let set = signal_set(numbers);
+    // SAFETY: the set is on this stack.
+    check(i64::from(unsafe {
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
+    }))
+    .map(drop)
+}
+
+/// Sleeps until one of these signals comes, which must be held back.
+pub fn await_signal(numbers: &[i32]) -> io::Result<i32> {
+    let set = signal_set(numbers);
+    loop {
+        // SAFETY: the set is on this stack; nothing is asked about the signal.
+        let got = unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) };
+        match check(i64::from(got)) {
+            Ok(number) => return Ok(number as i32),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn signal_set(numbers: &[i32]) -> libc::sigset_t {
+    // SAFETY: a signal set on the stack that is emptied first.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for number in numbers {
+            libc::sigaddset(&raw mut set, *number);
+        }
+        set
+    }
+}
+
 /// Waits for one child of this process.
 pub fn wait(pid: i32) -> io::Result<i32> {
     let mut status = 0;

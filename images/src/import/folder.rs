@@ -7,7 +7,7 @@ mod writer;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
@@ -42,8 +42,9 @@ pub(super) fn write_tar(root: OwnedFd, path: &Path, out: &mut dyn Write) -> io::
         links: Default::default(),
         out,
         buffer: vec![0; 128 * 1024],
+        nobody_is_root: !has_every_id(),
     };
-    let attributes = walk.about(b"", Attributes::read(root.as_fd(), b".", &stat))?;
+    let attributes = walk.about(b"", walk.attributes(root.as_fd(), b".", &stat))?;
     Header::new(b"./", TypeFlag::Directory, &attributes).write(walk.out)?;
     walk.directory(root, &mut Vec::new(), 0)?;
     walk.out.write_all(&[0; 1024])
@@ -57,9 +58,34 @@ struct Walk<'a> {
     links: std::collections::HashMap<u64, Vec<u8>>,
     out: &'a mut dyn Write,
     buffer: Vec<u8>,
+    /// An ordinary user imports it.
+    nobody_is_root: bool,
+}
+
+/// What the kernel shows for an owner that has no id in this user namespace.
+const NOBODY: u32 = 65_534;
+
+/// Whether every owner has an id here: not in a user namespace made for an ordinary user.
+fn has_every_id() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 impl Walk<'_> {
+    /// Attributes as the image has them. Where some owners have no id, such as the machine's root
+    /// in a namespace of an ordinary user's, they count as root.
+    fn attributes(&self, dir: BorrowedFd<'_>, name: &[u8], stat: &Stat) -> io::Result<Attributes> {
+        let mut attributes = Attributes::read(dir, name, stat)?;
+        if self.nobody_is_root {
+            for id in [&mut attributes.uid, &mut attributes.gid] {
+                if *id == NOBODY {
+                    *id = 0;
+                }
+            }
+        }
+        Ok(attributes)
+    }
+
     fn directory(&mut self, dir: OwnedFd, path: &mut Vec<u8>, depth: usize) -> io::Result<()> {
         if depth > MAX_DEPTH {
             return Err(self.refuse(
@@ -107,7 +133,7 @@ impl Walk<'_> {
             return Err(self.refuse(path, why));
         }
         let attributes =
-            |walk: &Self, stat: &Stat| walk.about(path, Attributes::read(dir.as_fd(), name, stat));
+            |walk: &Self, stat: &Stat| walk.about(path, walk.attributes(dir.as_fd(), name, stat));
         match kind {
             FileType::Directory => {
                 let attributes = attributes(self, &stat)?;
@@ -158,7 +184,7 @@ impl Walk<'_> {
         let opened = fs::openat(dir, name, flags, Mode::empty()).map_err(io::Error::from);
         let file = self.about(path, opened)?;
         let stat = self.about(path, fs::fstat(&file).map_err(io::Error::from))?;
-        let attributes = self.about(path, Attributes::read(dir.as_fd(), name, &stat))?;
+        let attributes = self.about(path, self.attributes(dir.as_fd(), name, &stat))?;
         let size = stat.st_size as u64;
         Header::new(path, TypeFlag::File, &attributes)
             .size(size)

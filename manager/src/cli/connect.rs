@@ -7,7 +7,7 @@ use innkeeper::embedded::{self, Session};
 use innkeeper::paths;
 
 use super::Global;
-use super::failure::Failure;
+use super::failure::{Failure, INTERRUPTED};
 
 /// The manager's calls.
 pub(crate) type Client = client::Manager;
@@ -75,10 +75,15 @@ pub(crate) async fn within<T, F>(
 where
     F: Future<Output = Result<T, Failure>>,
 {
+    // Caught from here on: a signal while the manager starts must not leave its daemon behind.
+    let interrupted = embedded::interrupted();
     let session = own(global).await?;
     let done = tokio::select! {
         done = work(session.manager()) => done,
-        () = embedded::interrupted() => Err(Failure { code: 130, message: "interrupted".to_owned() }),
+        () = interrupted => {
+            let message = "interrupted".to_owned();
+            Err(Failure { code: INTERRUPTED, message })
+        }
     };
     let closed = session.close().await.map_err(Failure::failed);
     let done = done?;

@@ -4,11 +4,11 @@ use clap::{Args, ValueEnum};
 use innkeeper::paths;
 use innkeeper_images::Store;
 use innkeeper_proto::v1::execd_client::ExecdClient;
-use innkeeper_proto::v1::{Empty, Fact, HelloReply};
+use innkeeper_proto::v1::{Empty, Fact, HelloReply, ManagerInfo, SlotForm};
 use serde_json::{Value, json};
 
 use super::connect;
-use super::failure::{FAILED, Failure};
+use super::failure::{FAILED, Failure, INTERRUPTED};
 use super::table::Table;
 use super::{Global, output};
 
@@ -39,83 +39,81 @@ impl Doctor {
             Provider::Kubernetes => return Err(Failure::absent("`doctor --provider kubernetes`")),
         }
         let mut facts = vec![root(), kernel(), images(global)];
-        let (hello, more) = match ask(global).await {
-            Ok(hello) => (
-                Some(hello),
-                fact(
-                    "sandboxes",
-                    true,
-                    "the daemon that builds sandboxes answers",
-                    "",
-                ),
-            ),
-            Err(failure) => (
-                None,
-                fact(
+        let asked = ask(global).await;
+        let (info, hello) = match asked {
+            Ok((info, hello)) => (info, hello),
+            // Ended by its caller: there is nothing to report.
+            Err(failure) if failure.code == INTERRUPTED => return Err(failure),
+            Err(failure) => {
+                let detail = "the daemon that builds sandboxes cannot be used";
+                facts.push(fact("sandboxes", false, detail, &failure.message));
+                (ManagerInfo::default(), None)
+            }
+        };
+        let can = info.forms.iter().find(|form| form.refusal.is_empty());
+        if let Some(first) = info.forms.first() {
+            facts.push(match can {
+                Some(_) => fact("sandboxes", true, "sandboxes can be made", ""),
+                None => fact(
                     "sandboxes",
                     false,
-                    "the daemon that builds sandboxes cannot be used",
-                    &failure.message,
+                    "none can be made",
+                    &best(&info, first).refusal,
                 ),
-            ),
-        };
-        facts.push(more);
-        let usable = hello.is_some();
-        let (strategy, rights) = hello.as_ref().map_or(("none", "none"), |h| {
-            (h.strategy.as_str(), h.rights.as_str())
+            });
+        }
+        facts.extend(hello.iter().flat_map(|hello| hello.facts.iter().cloned()));
+        let (strategy, rights) = can.map_or(("none", "none"), |form| {
+            (form.strategy.as_str(), form.rights.as_str())
         });
         if global.json {
-            let own = hello
-                .as_ref()
-                .map(|h| h.facts.as_slice())
-                .unwrap_or_default();
             output::json(&json!({
-                "usable": usable,
+                "usable": can.is_some(),
                 "provider": "local",
                 "strategy": strategy,
                 "rights": rights,
+                "forms": info.forms.iter().map(form).collect::<Vec<_>>(),
                 "state_dir": connect::state_dir(global).display().to_string(),
-                "facts": facts.iter().chain(own).map(document).collect::<Vec<_>>(),
+                "facts": facts.iter().map(document).collect::<Vec<_>>(),
             }))?;
         } else {
-            facts.extend(hello.iter().flat_map(|h| h.facts.iter().cloned()));
             output::text(&table(&facts))?;
+            output::text(&format!("\n{}", forms(&info.forms)))?;
             output::text(&format!("\nstrategy {strategy}, rights {rights}\n"))?;
         }
-        Ok(if usable { 0 } else { FAILED })
+        Ok(if can.is_some() { 0 } else { FAILED })
     }
 }
 
-/// Asks the daemon that builds sandboxes, through a manager that runs or one of this command's own.
-async fn ask(global: &Global) -> Result<HelloReply, Failure> {
-    let session = connect::own(global).await?;
+/// The form whose refusal helps most: what this process's own rights lack.
+fn best<'a>(info: &'a ManagerInfo, first: &'a SlotForm) -> &'a SlotForm {
+    let own = if paths::is_root() { "root" } else { "user" };
+    let mut forms = info.forms.iter();
+    forms.find(|form| form.rights == own).unwrap_or(first)
+}
+
+/// Asks a manager that runs, or one of this command's own, and the machine's execd, which there
+/// is with root's rights alone.
+async fn ask(global: &Global) -> Result<(ManagerInfo, Option<HelloReply>), Failure> {
     let socket = paths::execd_socket(&connect::state_dir(global));
-    let hello = async {
-        let mut execd = ExecdClient::connect(format!("unix://{}", socket.display()))
-            .await
-            .map_err(|e| {
-                Failure::failed(format_args!(
-                    "execd does not answer at {}: {e}",
-                    socket.display()
-                ))
-            })?;
-        Ok(execd.hello(Empty {}).await?.into_inner())
-    };
-    let hello: Result<HelloReply, Failure> = hello.await;
-    session.close().await.map_err(Failure::failed)?;
-    hello
+    connect::within(global, |mut manager| async move {
+        let info = manager.info(Empty {}).await?.into_inner();
+        let Ok(mut execd) = ExecdClient::connect(format!("unix://{}", socket.display())).await
+        else {
+            return Ok((info, None));
+        };
+        let hello = execd.hello(Empty {}).await?.into_inner();
+        Ok((info, Some(hello)))
+    })
+    .await
 }
 
 fn root() -> Fact {
     if paths::is_root() {
         fact("root", true, "this process is root", "")
     } else {
-        fact(
-            "root",
-            false,
-            "this process is not root",
-            "run innkeeper as root: other rights are not there yet",
-        )
+        let detail = "this process is not root: sandboxes get rights user";
+        fact("root", true, detail, "")
     }
 }
 
@@ -175,6 +173,31 @@ fn fact(name: &str, ok: bool, detail: &str, advice: &str) -> Fact {
         detail: detail.to_owned(),
         advice: advice.to_owned(),
     }
+}
+
+fn form(form: &SlotForm) -> Value {
+    json!({
+        "strategy": form.strategy,
+        "rights": form.rights,
+        "layout": form.layout,
+        "ok": form.refusal.is_empty(),
+        "reason": output::optional(&form.refusal),
+    })
+}
+
+fn forms(forms: &[SlotForm]) -> String {
+    let mut table = Table::new(&["STRATEGY", "RIGHTS", "LAYOUT", "OK", "WHY NOT"]);
+    for form in forms {
+        let ok = if form.refusal.is_empty() { "yes" } else { "no" };
+        table.row([
+            form.strategy.as_str(),
+            form.rights.as_str(),
+            form.layout.as_str(),
+            ok,
+            form.refusal.as_str(),
+        ]);
+    }
+    table.render()
 }
 
 fn document(fact: &Fact) -> Value {

@@ -42,11 +42,13 @@ impl Run {
     pub(crate) async fn run(self, global: &Global) -> Result<i32, Failure> {
         let template = template::read(self.template.as_deref())?;
         let template = self.form.into_template(&template)?;
+        // Caught from here on: a signal while the manager starts must not leave its daemon behind.
+        let interrupted = innkeeper::embedded::interrupted();
         let session = connect::own(global).await.map_err(Failure::of_exec)?;
         let mut client = session.manager();
         let leased = tokio::select! {
             leased = lease::ask(&mut client, &self.image, template, "") => leased.map_err(Failure::from),
-            () = innkeeper::embedded::interrupted() => Err(Failure { code: 130, message: "interrupted".to_owned() }),
+            () = interrupted => Err(Failure { code: 130, message: "interrupted".to_owned() }),
         };
         let ended = match leased {
             Ok(lease) => {

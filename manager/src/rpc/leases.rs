@@ -110,6 +110,18 @@ impl Service {
         .ok()
     }
 
+    /// Every form of slot, with what this machine says to it.
+    pub(super) fn forms(&self) -> Vec<v1::SlotForm> {
+        let provider = self.engine.provider();
+        let form = |form: Form| v1::SlotForm {
+            strategy: form.strategy().as_str().to_owned(),
+            rights: form.rights().as_str().to_owned(),
+            layout: form.layout().as_str().to_owned(),
+            refusal: provider.refusal(form).unwrap_or_default(),
+        };
+        Form::ALL.into_iter().map(form).collect()
+    }
+
     pub(super) async fn renew_lease(
         &self,
         tenant: &str,

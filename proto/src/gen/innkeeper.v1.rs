@@ -2394,7 +2394,7 @@ pub mod execd_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ManagerInfo {
     #[prost(string, tag = "1")]
     pub version: ::prost::alloc::string::String,
@@ -2408,6 +2408,21 @@ pub struct ManagerInfo {
     pub rights: ::prost::alloc::string::String,
     #[prost(int32, tag = "6")]
     pub pid: i32,
+    /// Every form of slot that there is, best first.
+    #[prost(message, repeated, tag = "7")]
+    pub forms: ::prost::alloc::vec::Vec<SlotForm>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SlotForm {
+    #[prost(string, tag = "1")]
+    pub strategy: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub rights: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub layout: ::prost::alloc::string::String,
+    /// Why slots of it cannot be made here, and what to do; empty where they can.
+    #[prost(string, tag = "4")]
+    pub refusal: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaseRequest {

@@ -35,6 +35,15 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// What a command that a test ran by itself said.
+    pub fn of(output: std::process::Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// Standard output as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
@@ -167,7 +176,7 @@ impl Inn {
         let output = child.wait_with_output().expect("ended");
         // A command that does not read all of it is none of the test's failures.
         let _ = feeding.join().expect("no panic");
-        ran(output)
+        Ran::of(output)
     }
 
     /// Starts a manager and waits until it answers.
@@ -286,15 +295,7 @@ impl Drop for Inn {
 
 /// Runs a command to its end.
 fn ended(mut command: Command) -> Ran {
-    ran(command.output().expect("started"))
-}
-
-fn ran(output: std::process::Output) -> Ran {
-    Ran {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    Ran::of(command.output().expect("started"))
 }
 
 fn signal(pid: Option<i32>, signal: Signal) {

@@ -1,6 +1,6 @@
 //! What happens to leases, slots and templates over time, and when something dies.
 
-mod death;
+pub(crate) mod death;
 mod leases;
 mod storm;
 mod supply;

@@ -5,6 +5,7 @@ mod inside;
 mod isolation;
 mod lifecycle;
 mod pod;
+mod pods;
 mod rollouts;
 mod swebench;
 
@@ -42,6 +43,7 @@ fn main() {
         ("isolation", isolation::TESTS),
         ("lifecycle", lifecycle::TESTS),
         ("pod", pod::TESTS),
+        ("pods", pods::TESTS),
         ("rollouts", rollouts::TESTS),
         ("swebench", swebench::TESTS),
     ];

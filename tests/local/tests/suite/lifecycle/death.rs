@@ -11,17 +11,17 @@ use serde_json::Value;
 use crate::Shared;
 
 /// A manager that ends with the test, on an inn that others may use meanwhile.
-pub(super) struct Manager<'a> {
+pub(crate) struct Manager<'a> {
     inn: &'a Inn,
     child: Child,
 }
 
 impl<'a> Manager<'a> {
-    pub(super) fn start(inn: &'a Inn) -> Self {
+    pub(crate) fn start(inn: &'a Inn) -> Self {
         Self::start_with(inn, &[])
     }
 
-    fn start_with(inn: &'a Inn, options: &[&str]) -> Self {
+    pub(crate) fn start_with(inn: &'a Inn, options: &[&str]) -> Self {
         let mut command = inn.command(["serve"].iter().chain(options));
         let child = command
             .stdout(Stdio::null())
@@ -36,7 +36,7 @@ impl<'a> Manager<'a> {
         manager
     }
 
-    pub(super) fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("reaped");
     }
@@ -52,12 +52,12 @@ impl Drop for Manager<'_> {
     }
 }
 
-pub(super) fn kill(pid: i32, signal: Signal) {
+pub(crate) fn kill(pid: i32, signal: Signal) {
     // It may have ended by itself.
     let _ = kill_process(Pid::from_raw(pid).expect("a pid"), signal);
 }
 
-pub(super) fn with_image() -> Inn {
+pub(crate) fn with_image() -> Inn {
     let inn = Inn::new();
     let tree = Rootfs::make(&inn.path("rootfs"));
     inn.run([
@@ -75,11 +75,11 @@ pub(super) fn lease(inn: &Inn) -> Value {
     inn.line("lease t --json").ok().json()
 }
 
-pub(super) fn id(lease: &Value) -> &str {
+pub(crate) fn id(lease: &Value) -> &str {
     lease["lease"].as_str().expect("an id")
 }
 
-pub(super) fn bash(inn: &Inn, lease: &str, script: &str) -> innkeeper_test_cli::Ran {
+pub(crate) fn bash(inn: &Inn, lease: &str, script: &str) -> innkeeper_test_cli::Ran {
     inn.run(["exec", lease, "--", "bash", "-c", script])
 }
 
