@@ -104,13 +104,12 @@ fn status(record: &mut Record, base: &str, subject: &str, ids: Ids) {
         Ok(bytes) => {
             for line in String::from_utf8_lossy(&bytes).lines() {
                 let (name, value) = line.split_once(':').unwrap_or((line, ""));
+                // That of stat says as much.
                 if name == "State" {
                     continue;
                 }
                 let value = if IDS.contains(&name) {
                     inside(value, ids)
-                } else if name == "State" {
-                    state(value.trim()).to_owned()
                 } else {
                     value.trim().to_owned()
                 };
@@ -121,13 +120,12 @@ fn status(record: &mut Record, base: &str, subject: &str, ids: Ids) {
     }
 }
 
-/// A state by its letter, with or without its word. Whether a process that waits for something is
-/// just doing so is chance; stopped, traced, stuck and dead ones are told apart.
-fn state(shown: &str) -> &str {
-    if shown.starts_with(['R', 'S']) {
-        "R or S"
-    } else {
-        shown
+/// Whether a process runs or waits at this very moment is chance; that one is stopped, traced or dead
+/// is not.
+fn state(letter: &str) -> &str {
+    match letter {
+        "R" | "S" | "D" => "runs or waits",
+        other => other,
     }
 }
 
@@ -168,9 +166,7 @@ fn stat(record: &mut Record, base: &str, subject: &str, named: &Named) {
     let word = |number: usize| words.get(number - 3).copied().unwrap_or_default();
     record.put(subject, "state", state(word(3)));
     for (name, number) in STAT {
-        let shown = word(number);
-        let shown = if name == "state" { state(shown) } else { shown };
-        record.put(subject, &format!("stat {name}"), shown);
+        record.put(subject, &format!("stat {name}"), word(number));
     }
     for (relation, number) in RELATIVES {
         let pid = word(number).parse::<u32>().ok();
@@ -180,14 +176,6 @@ fn stat(record: &mut Record, base: &str, subject: &str, named: &Named) {
             relation,
             relative.map_or("none here", String::as_str),
         );
-    }
-}
-
-/// Whether it runs or waits at this moment says nothing; that it is stopped or dead does.
-fn state(letter: &str) -> &str {
-    match letter {
-        "R" | "S" | "D" => "runs or waits",
-        other => other,
     }
 }
 
