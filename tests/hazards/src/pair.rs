@@ -14,12 +14,14 @@ pub struct Pair {
 }
 
 /// All of them; what a machine or this version does not have is reported as not run.
-pub const PAIRS: [Pair; 5] = [
+pub const PAIRS: [Pair; 7] = [
     Pair::new("layered", "root"),
     Pair::new("layered", "pod"),
     Pair::new("layered", "user"),
     Pair::new("sliced", "pod"),
+    Pair::new("sliced", "user"),
     Pair::new("in-place", "pod"),
+    Pair::new("in-place", "user"),
 ];
 
 impl Pair {
