@@ -6,14 +6,17 @@
 //! The answer goes back as JSON over a channel that the daemon made. Data goes through
 //! the descriptors of the call, in constant memory.
 
+pub mod clear;
 pub mod files;
 pub mod furnish;
 pub mod observe;
+pub mod processes;
 mod scan;
 pub mod tree;
 
 use std::os::fd::OwnedFd;
 
+use innkeeper_reset::components::processes::ProcessView;
 use serde::{Deserialize, Serialize};
 
 /// One call. The descriptors it takes are named at each variant.
@@ -30,6 +33,10 @@ pub enum Call {
     /// Looks for answers that the image holds; at first ready only, before anything of the guest
     /// has run there.
     Scan(innkeeper_leaks::Question),
+    /// Reads processes: the pid of each and the service it belongs to.
+    Processes(Vec<(u32, String)>),
+    /// Removes ipc objects that outlive their processes.
+    Clear,
     /// Asks a service whether it is ready.
     Probe(observe::Probe),
 }
@@ -45,6 +52,10 @@ pub enum Answer {
     Observed(Box<observe::Inside>),
     /// Of `Scan`.
     Scanned(Box<innkeeper_leaks::Report>),
+    /// Of `Processes`.
+    Processes(Vec<ProcessView>),
+    /// Of `Clear`.
+    Cleared,
     /// Of `Probe`.
     Ready,
     /// The call failed: errno (0 where there is none) and a sentence.
@@ -64,6 +75,8 @@ pub fn run(call: Call, descriptors: Vec<OwnedFd>) -> Answer {
         Call::Furnish(call) => furnish::run(&call),
         Call::Observe(call) => observe::run(call),
         Call::Scan(question) => scan::run(&question),
+        Call::Processes(list) => processes::run(&list),
+        Call::Clear => clear::run(),
         Call::Probe(call) => observe::probe(&call),
     }
 }

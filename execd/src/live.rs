@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::cgroup::Group;
+use crate::plain::Stay;
 use crate::pod::Spaces;
 use crate::sandbox::Plan;
 use crate::spawner::protocol::Entry;
@@ -61,6 +62,19 @@ impl Live {
     /// A sandbox of this name in a pod, which has no pid 1 of its own.
     pub fn in_pod(name: &str, plan: &Plan, boot_id: &str, spaces: Spaces) -> Self {
         Self::held(name, plan, boot_id, Hold::Pod(spaces))
+    }
+
+    /// A sandbox of this name that is the container itself.
+    pub fn in_place(name: &str, plan: &Plan, boot_id: &str, stay: Stay) -> Self {
+        Self::held(name, plan, boot_id, Hold::Plain(stay))
+    }
+
+    /// The hold of a sandbox that is the container itself.
+    pub fn stay(&self) -> Option<&Stay> {
+        match &self.hold {
+            Hold::Plain(stay) => Some(stay),
+            Hold::Group { .. } | Hold::Pod(_) => None,
+        }
     }
 
     fn held(name: &str, plan: &Plan, boot_id: &str, hold: Hold) -> Self {

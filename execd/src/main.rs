@@ -16,6 +16,7 @@ mod inside;
 mod live;
 mod local_pod;
 mod orphan;
+mod plain;
 mod pod;
 mod replica;
 mod rpc;
@@ -31,6 +32,8 @@ mod wait;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use pod::Socket;
+
 use lexopt::{Arg, Parser, ValueExt};
 
 const HELP: &str = "\
@@ -45,7 +48,7 @@ usage: execd --state DIR              serve sandboxes; the socket is DIR/execd/e
                                       let a tenant's pods read what one has prepared
        execd pod --state DIR --rights pod|user --sweep
                                       remove what dead pods have left
-       execd --layout mounted|sliced --store DIR --state DIR --socket PATH
+       execd --layout mounted|sliced|plain --store DIR --state DIR --socket PATH|--listener FD
                                       serve one sandbox in a container, with its rights alone
        execd ids PROGRAM [ARGV..]     run a program as root in a user namespace with a pod's ids
        execd floor clone|spawn|walk DIR|socket BYTES [--n N]
@@ -73,8 +76,7 @@ fn main() -> ExitCode {
 
 /// The spawner's socket is its standard input.
 fn run_spawner() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    match spawner::server::start(&words) {
+    match spawner::server::start(&spawner::launch::words()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("execd: the spawner failed: {error}");
@@ -93,7 +95,8 @@ fn run() -> anyhow::Result<()> {
         match arg {
             Arg::Long("state") => state = Some(PathBuf::from(parser.value()?)),
             Arg::Long("store") => store = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("socket") => socket = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("socket") => socket = Some(Socket::Path(parser.value()?.into())),
+            Arg::Long("listener") => socket = Some(Socket::Given(parser.value()?.parse()?)),
             Arg::Long("layout") => {
                 let word = parser.value()?.string()?;
                 let known = pod::Layout::from_word(&word);
@@ -134,7 +137,7 @@ fn run() -> anyhow::Result<()> {
     let Some(layout) = layout else {
         return daemon::run(&state);
     };
-    let needed = "--layout needs --store DIR and --socket PATH; see execd --help";
+    let needed = "--layout needs --store DIR and --socket PATH or --listener FD; see execd --help";
     pod::run(&pod::Options {
         layout,
         store: store.ok_or_else(|| anyhow::anyhow!(needed))?,

@@ -36,11 +36,11 @@ pub use kin::Kin;
 pub use leave::{Ids, leave};
 pub use recipe::{Recipe, Seen, Upper};
 pub use rights::Standing;
-pub use run::{Options, run};
+pub use run::{Options, Socket, run};
 pub use settle::settle;
-pub use spaces::Spaces;
+pub use spaces::{Spaces, oom_kills};
 pub use vigil::Vigil;
-pub use visible::Own;
+pub use visible::{Own, text};
 
 /// How the image comes to the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

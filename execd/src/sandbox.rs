@@ -144,6 +144,13 @@ pub(crate) enum Parts {
         /// The limits of its first process, which it read itself.
         limits: Facts,
     },
+    /// A container's own, with nothing built around it.
+    Plain {
+        /// How its root is read.
+        options: Options<'static>,
+        /// What commands inherit from the daemon's spawner.
+        limits: Facts,
+    },
 }
 
 /// The mounts of a sandbox that is being built.
@@ -281,7 +288,7 @@ impl Sandbox {
     /// A sentence where its first process lives, and is to be asked.
     pub fn limits_at_birth(&self) -> Result<Facts, String> {
         match &self.parts {
-            Parts::Pod { limits, .. } => Ok(limits.clone()),
+            Parts::Pod { limits, .. } | Parts::Plain { limits, .. } => Ok(limits.clone()),
             Parts::Root { .. } => Err("its limits are to be read afresh".to_owned()),
         }
     }
@@ -289,9 +296,25 @@ impl Sandbox {
     /// Paths at which another overlay is part of its root.
     pub fn slices(&self) -> &[Vec<u8>] {
         match &self.parts {
-            Parts::Root { .. } => &[],
+            Parts::Root { .. } | Parts::Plain { .. } => &[],
             Parts::Pod { slices, .. } => slices.as_deref().unwrap_or_default(),
         }
+    }
+
+    /// How its merged tree is read.
+    pub fn options(&self) -> Options<'static> {
+        match &self.parts {
+            Parts::Plain { options, .. } => options.clone(),
+            Parts::Root { .. } | Parts::Pod { .. } => Options {
+                entered: self.slices().to_vec(),
+                ..Options::new(self.ids())
+            },
+        }
+    }
+
+    /// Whether it is put back entry by entry.
+    pub fn is_in_place(&self) -> bool {
+        matches!(self.parts, Parts::Plain { .. })
     }
 
     /// Compares what was written since it was built with a baseline, naming at most `limit`
@@ -312,6 +335,15 @@ impl Sandbox {
                 None => files::upper(upper.as_fd(), prefilled, baseline, options, limit),
                 Some(slices) => sliced::written(upper.as_fd(), slices, baseline, options, limit),
             },
+            // There is no upper apart: everything is looked at.
+            Parts::Plain { options: all, .. } => {
+                let options = Options {
+                    deadline: options.deadline,
+                    ..all.clone()
+                };
+                let root = self.overlay.as_fd();
+                files::scan(root, baseline, None, &options, limit).map(|(report, _)| report)
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! back. A caller that goes away decides nothing.
 
 mod ground;
+mod in_place;
 mod operations;
 mod reply;
 

@@ -4,6 +4,7 @@
 
 pub mod caps;
 pub mod channel;
+pub mod ipc;
 pub mod loopback;
 pub mod memfd;
 pub mod mount;

@@ -1,6 +1,7 @@
 //! A template as this daemon knows it: prepared once, with its baseline.
 
 mod baseline;
+mod in_place;
 mod leaks;
 mod observe;
 mod prepare;
@@ -24,6 +25,7 @@ use crate::sandbox::{BuildError, Machine, upper};
 use crate::store::layer_path;
 
 pub use baseline::{First, first_ready};
+pub use in_place::{clear, published};
 pub use observe::{proven_lowers, surroundings};
 pub use registry::Templates;
 pub use services::{Running, start};

@@ -53,7 +53,11 @@ fn make_directory(path: &str) -> Result<(), (String, io::Error)> {
 fn write(path: &str, text: &[u8]) -> Result<(), (String, io::Error)> {
     let fail = |e| (path.to_owned(), e);
     if Path::new(path).symlink_metadata().is_ok() {
-        fs::remove_file(path).map_err(fail)?;
+        match fs::remove_file(path) {
+            // A container runtime mounts its own file there, which stays the same file.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+            other => other.map_err(fail)?,
+        }
     }
     fs::write(path, text).map_err(fail)
 }

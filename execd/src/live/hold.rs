@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio::io::Interest;
 
 use crate::cgroup::{self, Group};
-use crate::pod::{Kin, Spaces};
+use crate::plain::{Descendants, Stay};
+use crate::pod::{self, Kin, Spaces};
 use crate::spawner::protocol::{Cgroups, Door, Entry};
 use crate::sys::{process, watch};
 
@@ -23,6 +24,8 @@ pub(super) enum Hold {
     },
     /// A pod's.
     Pod(Spaces),
+    /// Of a container that is the sandbox.
+    Plain(Stay),
 }
 
 /// What tells the processes of one command from others: what it started can be killed as a
@@ -33,6 +36,8 @@ pub enum ExecGroup {
     Group(cgroup::ExecGroup),
     /// A mark that the command and all that it starts carry.
     Kin(Kin),
+    /// Parents and sessions.
+    Descendants(Descendants),
 }
 
 impl ExecGroup {
@@ -41,6 +46,7 @@ impl ExecGroup {
         match self {
             Self::Group(group) => group.kill(),
             Self::Kin(kin) => kin.kill(),
+            Self::Descendants(family) => family.kill(),
         }
     }
 
@@ -52,6 +58,7 @@ impl ExecGroup {
         match self {
             Self::Group(group) => group.pids(),
             Self::Kin(kin) => kin.pids(),
+            Self::Descendants(family) => family.pids(),
         }
     }
 
@@ -60,6 +67,7 @@ impl ExecGroup {
         match self {
             Self::Group(group) => group.empty().await,
             Self::Kin(kin) => kin.empty().await,
+            Self::Descendants(family) => family.empty().await,
         }
     }
 
@@ -68,6 +76,7 @@ impl ExecGroup {
         match self {
             Self::Group(_) => {}
             Self::Kin(kin) => kin.marked(mark),
+            Self::Descendants(family) => family.marked(mark),
         }
     }
 }
@@ -77,13 +86,14 @@ impl Hold {
         match self {
             Self::Group { group, .. } => group.exec_group().map(ExecGroup::Group),
             Self::Pod(spaces) => Ok(ExecGroup::Kin(spaces.kin())),
+            Self::Plain(stay) => Ok(ExecGroup::Descendants(stay.descendants())),
         }
     }
 
     pub(super) fn oom_kills(&self) -> u64 {
         match self {
             Self::Group { group, .. } => group.oom_kills(),
-            Self::Pod(spaces) => spaces.oom_kills(),
+            Self::Pod(_) | Self::Plain(_) => pod::oom_kills(),
         }
     }
 
@@ -91,21 +101,21 @@ impl Hold {
         match self {
             Self::Group { init, .. } => process::signal(init.as_fd(), 0).is_ok(),
             // Namespaces live as long as their descriptors.
-            Self::Pod(_) => true,
+            Self::Pod(_) | Self::Plain(_) => true,
         }
     }
 
     pub(super) fn init_pid(&self) -> Option<i32> {
         match self {
             Self::Group { pid, .. } => Some(*pid),
-            Self::Pod(_) => None,
+            Self::Pod(_) | Self::Plain(_) => None,
         }
     }
 
     pub(super) fn group(&self) -> Option<Arc<Group>> {
         match self {
             Self::Group { group, .. } => Some(Arc::clone(group)),
-            Self::Pod(_) => None,
+            Self::Pod(_) | Self::Plain(_) => None,
         }
     }
 
@@ -113,6 +123,7 @@ impl Hold {
         match self {
             Self::Group { group, .. } => group.pids(),
             Self::Pod(spaces) => spaces.pids(),
+            Self::Plain(stay) => stay.pids(),
         }
     }
 
@@ -125,6 +136,7 @@ impl Hold {
                 Ok(())
             }
             Self::Pod(spaces) => spaces.kill(),
+            Self::Plain(stay) => stay.kill(),
         }
     }
 
@@ -138,6 +150,7 @@ impl Hold {
                 group.empty().await
             }
             Self::Pod(spaces) => spaces.empty().await,
+            Self::Plain(stay) => stay.empty().await,
         }
     }
 
@@ -145,6 +158,7 @@ impl Hold {
         match self {
             Self::Group { init, .. } => vec![init.as_fd()],
             Self::Pod(spaces) => spaces.door(),
+            Self::Plain(_) => Vec::new(),
         }
     }
 
@@ -153,7 +167,7 @@ impl Hold {
             Self::Group { group, .. } => {
                 let exec = exec.and_then(|exec| match exec {
                     ExecGroup::Group(group) => Some(group),
-                    ExecGroup::Kin(_) => None,
+                    ExecGroup::Kin(_) | ExecGroup::Descendants(_) => None,
                 });
                 let (cgroups, fds) = group.joining(exec)?;
                 let door = Door::Init;
@@ -162,6 +176,13 @@ impl Hold {
             Self::Pod(spaces) => {
                 let entry = Entry {
                     door: spaces.kind(),
+                    cgroups: Cgroups::default(),
+                };
+                Ok((entry, Vec::new()))
+            }
+            Self::Plain(_) => {
+                let entry = Entry {
+                    door: Door::Stay,
                     cgroups: Cgroups::default(),
                 };
                 Ok((entry, Vec::new()))

@@ -2,10 +2,12 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 
 use super::home::{self, Home};
-use super::options::{Options, Pod, Rights};
+use super::options::{Layout, Options, Pod, Rights};
 use super::program::Program;
 use super::root::{self, Root};
 use super::{PodError, ids};
@@ -59,6 +61,7 @@ struct Init {
 fn make(options: &Options, pod: &Pod, home: &Home) -> Result<Init, PodError> {
     let program = Program::own(pod.layout)?;
     let root = Root::plan(options, pod, home, program)?;
+    let listener = listener(pod, &root)?;
     let group = group(options, pod)?;
     let (ours, theirs) = channel::pair().map_err(PodError::at("making a channel"))?;
     let network = if pod.host_network {
@@ -82,11 +85,13 @@ fn make(options: &Options, pod: &Pod, home: &Home) -> Result<Init, PodError> {
     match fork.map_err(PodError::at("making namespaces"))? {
         Fork::Child => {
             drop(ours);
-            let Err(error) = become_pod(pod, &root, theirs.as_fd());
+            let Err(error) = become_pod(pod, &root, listener.as_ref(), theirs.as_fd());
             eprintln!("execd: {:#}", anyhow::Error::new(error));
             process::exit(1)
         }
         Fork::Parent { pid, pidfd } => {
+            // Nobody is to connect to a pod that has ended.
+            drop(listener);
             let released = admit(options, home, group.as_ref(), pid).and_then(|()| {
                 drop(theirs);
                 ids::release(ours.as_fd())
@@ -134,21 +139,23 @@ fn admit(options: &Options, home: &Home, group: Option<&Group>, pid: i32) -> Res
 fn become_pod(
     pod: &Pod,
     root: &Root,
+    listener: Option<&OwnedFd>,
     channel: BorrowedFd<'_>,
 ) -> Result<std::convert::Infallible, PodError> {
     ids::await_map(channel).map_err(PodError::at("waiting for its ids"))?;
     process::become_ids(0, 0, &[]).map_err(PodError::at("becoming root"))?;
     // Before the control group namespace its own group would be out of sight.
     process::unshare(process::NEW_CGROUP).map_err(PodError::at("making a cgroup namespace"))?;
-    process::set_hostname(&pod.name).map_err(PodError::at("naming the host"))?;
+    process::set_hostname(root::host_name(pod)).map_err(PodError::at("naming the host"))?;
     if !pod.host_network {
         process::loopback_up().map_err(PodError::at("setting loopback up"))?;
     }
-    root.enter()?;
+    let volumes = root.enter()?;
     let null = File::open("/dev/null").map_err(PodError::at("opening /dev/null"))?;
     process::move_to(null.as_fd(), 0).map_err(PodError::at("closing standard input"))?;
     drop(null);
-    process::close_from(3).map_err(PodError::at("closing descriptors"))?;
+    let kept = keep(listener, volumes.as_ref())?;
+    process::close_from(kept).map_err(PodError::at("closing descriptors"))?;
     process::default_signals();
     // A default pod may change its ids and then has what its capabilities say.
     caps::bound(caps::DOCKER).map_err(PodError::at("bounding capabilities"))?;
@@ -160,6 +167,34 @@ fn become_pod(
         .map_err(PodError::at("its variables"))?;
     let error = process::exec(&words[0], &words, &variables);
     Err(PodError::at("starting execd in it")(error))
+}
+
+/// Places the descriptors that execd is told of; the number of the first that is none of them.
+fn keep(listener: Option<&OwnedFd>, volumes: Option<&OwnedFd>) -> Result<u32, PodError> {
+    let (Some(listener), Some(volumes)) = (listener, volumes) else {
+        return Ok(3);
+    };
+    let place = || PodError::at("placing its descriptors");
+    // Out of each other's way first.
+    let listener = rustix::io::fcntl_dupfd_cloexec(listener, 10).map_err(|e| place()(e.into()))?;
+    let volumes = rustix::io::fcntl_dupfd_cloexec(volumes, 10).map_err(|e| place()(e.into()))?;
+    process::move_to(listener.as_fd(), root::LISTENER).map_err(place())?;
+    process::move_to(volumes.as_fd(), root::VOLUMES).map_err(place())?;
+    Ok(root::VOLUMES as u32 + 1)
+}
+
+/// The socket of a pod whose guest shares its root: made here, where the guest never is.
+fn listener(pod: &Pod, root: &Root) -> Result<Option<OwnedFd>, PodError> {
+    if pod.layout != Layout::Plain {
+        return Ok(None);
+    }
+    let step = || PodError::at("making its socket");
+    let run = File::open(root.run()).map_err(step())?;
+    // A path beyond the limit of a socket's address is bound through the folder's descriptor.
+    let path = format!("/proc/self/fd/{}/execd.sock", run.as_raw_fd());
+    let listener = UnixListener::bind(&path).map_err(step())?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(step())?;
+    Ok(Some(listener.into()))
 }
 
 /// A file with a fixed text, as runtimes write them.

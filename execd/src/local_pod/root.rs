@@ -6,6 +6,7 @@ mod kernel;
 use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,8 @@ use super::PodError;
 use super::home::{self, Home};
 use super::options::{Layout, Options, Pod, Rights};
 use super::program::Program;
+use crate::sandbox::HOSTNAME;
+use crate::sys;
 
 /// Where things are in a pod. In an image's root all of ours lies under one name.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +50,9 @@ pub fn places(layout: Layout) -> Places {
 impl Places {
     /// The command line of the pod's execd.
     pub fn words(self, pod: &Pod) -> io::Result<Vec<CString>> {
+        if pod.layout == Layout::Plain {
+            return reached_by_descriptor(self.execd, pod);
+        }
         let socket = format!("{}/execd.sock", self.run);
         let words = [
             self.execd,
@@ -67,10 +73,14 @@ impl Places {
     pub fn variables(self, pod: &Pod) -> io::Result<Vec<CString>> {
         let mut lines = vec![
             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
-            format!("HOSTNAME={}", pod.name),
+            format!("HOSTNAME={}", host_name(pod)),
         ];
         if pod.orphan_ttl_ms > 0 {
             lines.push(format!("INNKEEPER_ORPHAN_TTL_MS={}", pod.orphan_ttl_ms));
+        }
+        if pod.layout == Layout::Plain {
+            // The guest's /tmp is none of the daemon's.
+            lines.push(format!("TMPDIR=/proc/self/fd/{VOLUMES}/state"));
         }
         if let Ok(level) = std::env::var("INNKEEPER_LOG") {
             lines.push(format!("INNKEEPER_LOG={level}"));
@@ -78,6 +88,30 @@ impl Places {
         let lines = lines.into_iter().map(CString::new);
         Ok(lines.collect::<Result<_, _>>()?)
     }
+}
+
+/// Of the listening socket, in a pod whose guest shares its root.
+pub const LISTENER: i32 = 3;
+/// Of the folder of its volumes, `state` and `store`.
+pub const VOLUMES: i32 = 4;
+
+/// Where the guest has the daemon's root, nothing of the daemon's lies under a path: whoever could
+/// replace its socket could answer in its place.
+fn reached_by_descriptor(execd: &str, pod: &Pod) -> io::Result<Vec<CString>> {
+    let volume = |name: &str| format!("/proc/self/fd/{VOLUMES}/{name}");
+    let words = [
+        execd.to_owned(),
+        "--layout".to_owned(),
+        pod.layout.as_str().to_owned(),
+        "--store".to_owned(),
+        volume("store"),
+        "--state".to_owned(),
+        volume("state"),
+        "--listener".to_owned(),
+        LISTENER.to_string(),
+    ];
+    let words = words.map(CString::new).into_iter();
+    Ok(words.collect::<Result<_, _>>()?)
 }
 
 /// Everything that goes into a pod's root, decided before there are namespaces.
@@ -140,7 +174,7 @@ impl Root {
         };
         // What runs in it sees a root that everybody may enter.
         open(&root.upper)?;
-        root.write_files(&pod.name)?;
+        root.write_files(host_name(pod))?;
         Ok(root)
     }
 
@@ -151,8 +185,14 @@ impl Root {
         super::launch::write(&self.files.join("resolv.conf"), "")
     }
 
-    /// In the pod's own mount namespace: puts the root together and makes it this process's.
-    pub fn enter(&self) -> Result<(), PodError> {
+    /// The folder of its socket.
+    pub fn run(&self) -> &Path {
+        &self.run
+    }
+
+    /// In the pod's own mount namespace: puts the root together and makes it this process's. Gives the
+    /// folder of volumes, where they lie under no path.
+    pub fn enter(&self) -> Result<Option<OwnedFd>, PodError> {
         let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", flags).map_err(step("making mounts private"))?;
         let at = &self.at.join("tree");
@@ -161,11 +201,12 @@ impl Root {
             Layout::Mounted => self.empty_tree(at)?,
             Layout::Sliced | Layout::Plain => self.image_tree(at)?,
         }
-        self.bring(at)?;
+        let volumes = self.bring(at)?;
         kernel::mount_all(at, self.rights)?;
         dev::mount_all(at, self.rights)?;
         kernel::mask(at)?;
-        pivot(at)
+        pivot(at)?;
+        Ok(volumes)
     }
 
     /// A tree of execd alone.
@@ -228,7 +269,7 @@ impl Root {
     }
 
     /// Execd and its volumes.
-    fn bring(&self, at: &Path) -> Result<(), PodError> {
+    fn bring(&self, at: &Path) -> Result<Option<OwnedFd>, PodError> {
         let places = places(self.layout);
         let inside = |place: &str| at.join(place.trim_start_matches('/'));
         bind_file(&self.program.path, &inside(places.execd))?;
@@ -236,6 +277,9 @@ impl Root {
             &inside(places.execd),
             MountFlags::NOSUID | MountFlags::NODEV,
         )?;
+        if self.layout == Layout::Plain {
+            return self.volumes().map(Some);
+        }
         let quiet = MountFlags::NOSUID | MountFlags::NODEV;
         let layers = self.store.join("layers");
         let mounted = (self.layout == Layout::Mounted).then_some((&layers, "layers"));
@@ -245,7 +289,27 @@ impl Root {
             read_only(&to, quiet)?;
         }
         bind(&self.state, &inside(places.state))?;
-        bind(&self.run, &inside(places.run))
+        bind(&self.run, &inside(places.run))?;
+        Ok(None)
+    }
+
+    /// State volume and prepared layers in one folder that is mounted nowhere.
+    fn volumes(&self) -> Result<OwnedFd, PodError> {
+        let folder = self.at.join("volumes");
+        let quiet = MountFlags::NOSUID | MountFlags::NODEV;
+        bind(&self.state, &folder.join("state"))?;
+        bind(&self.prepared, &folder.join("store/prepared"))?;
+        read_only(&folder.join("store/prepared"), quiet)?;
+        let opened = fs::File::open(&folder).map_err(PodError::at("opening its volumes"))?;
+        sys::mount::clone_tree(opened.as_fd()).map_err(PodError::at("taking its volumes along"))
+    }
+}
+
+/// The pod's, or, where the pod is the sandbox, the one name of all sandboxes.
+pub fn host_name(pod: &Pod) -> &str {
+    match pod.layout {
+        Layout::Plain => HOSTNAME,
+        Layout::Mounted | Layout::Sliced => &pod.name,
     }
 }
 

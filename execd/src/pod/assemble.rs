@@ -10,7 +10,9 @@ use rustix::fs::{CWD, Gid, Mode, OFlags, Uid, openat};
 
 use super::recipe::{Recipe, Source, Upper};
 use super::{Ids, Layout, Own, Spaces, Standing};
+use crate::inside::observe::{Observe, look};
 use crate::live::Live;
+use crate::plain::Plain;
 use crate::sandbox::{
     BuildError, HOSTNAME, Parts, Plan, SHM, Sandbox, device, step, upper, upper::make_pair,
 };
@@ -33,6 +35,8 @@ pub struct Pod {
     pub layout: Layout,
     /// The container's own root as a ground for sandboxes, where that is the image.
     pub sliced: Option<sliced::Layout>,
+    /// The container itself as the sandbox, where that is the layout.
+    pub plain: Option<Box<Plain>>,
     /// What this container allows.
     pub standing: Standing,
     /// Changes with every start of the daemon.
@@ -46,11 +50,40 @@ impl Pod {
     /// [`BuildError`]; nothing of the sandbox is left then.
     pub async fn build(&self, plan: Plan) -> Result<Sandbox, BuildError> {
         let name = format!("{}.{}", plan.slot, plan.generation);
+        if let Some(plain) = &self.plain {
+            return self.take_as_is(plain, &plan, &name);
+        }
         let built = self.put_together(&plan, &name).await;
         if built.is_err() {
             self.store.discard(&self.store.upper(&name));
         }
         built
+    }
+
+    /// A sandbox that is there already: what it is made of is looked at.
+    fn take_as_is(&self, plain: &Plain, plan: &Plan, name: &str) -> Result<Sandbox, BuildError> {
+        let wrong = |text: String| step("looking at the container")(io::Error::other(text));
+        let seen = look(Observe {
+            base: 0,
+            own_network: plan.own_network,
+        });
+        let seen = seen
+            .and_then(|seen| plain.comparable(seen))
+            .map_err(wrong)?;
+        let limits = plain.inherited(&self.own);
+        let stay = plain.stay(&self.spawner, &self.own);
+        Ok(Sandbox {
+            live: Arc::new(Live::in_place(name, plan, &self.boot_id, stay)),
+            overlay: plain.root.open().map_err(step("opening the root"))?,
+            lowers: Vec::new(),
+            base: 0,
+            own_network: plan.own_network,
+            seen_at_birth: seen,
+            parts: Parts::Plain {
+                options: plain.root.options(None),
+                limits: limits.map_err(step("looking at what commands inherit"))?,
+            },
+        })
     }
 
     async fn put_together(&self, plan: &Plan, name: &str) -> Result<Sandbox, BuildError> {

@@ -7,7 +7,7 @@ use super::Pod;
 /// The facts of a daemon that runs in a pod.
 pub fn facts(pod: &Pod) -> Vec<Fact> {
     let standing = &pod.standing;
-    let refusal = standing.refusal();
+    let refusal = standing.refusal(pod.layout);
     vec![
         Fact {
             name: "namespaces".to_owned(),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use super::Layout;
 use crate::sys::process::{self, Fork};
 use crate::sys::{caps, mount};
 
@@ -38,6 +39,8 @@ pub struct Standing {
     pub namespaces: bool,
     /// Whether a new /proc can be mounted in one: not where the container's is masked.
     pub own_proc: bool,
+    /// Whether no program can gain rights here.
+    pub no_new_privs: bool,
     /// Whether the daemon could make control groups.
     pub own_groups: bool,
 }
@@ -71,19 +74,20 @@ impl Standing {
                         .map(drop)
                 },
             ),
+            no_new_privs: no_new_privs(&fs::read_to_string("/proc/self/status")?),
             own_groups: can_make_groups(),
         })
     }
 
     /// What of all this makes sandboxes impossible, as a sentence with what to do.
-    pub fn refusal(&self) -> Option<String> {
+    pub fn refusal(&self, layout: Layout) -> Option<String> {
         let lacks = NEEDED.iter().find(|(bit, _)| self.caps & (1 << bit) == 0);
         if let Some((_, name)) = lacks {
             return Some(format!(
                 "this container lacks {name}: keep the default capabilities, or add SETUID, SETGID and SETFCAP"
             ));
         }
-        if !self.namespaces {
+        if !self.namespaces && layout != Layout::Plain {
             return Some(
                 "this container cannot make a user namespace: give it a seccomp profile that lets clone and unshare through, and allow user namespaces on the node"
                     .to_owned(),
@@ -102,6 +106,13 @@ fn works(namespaces: u64, work: impl FnOnce() -> io::Result<()>) -> bool {
         Ok(Fork::Parent { pid, .. }) => process::wait(pid).is_ok_and(|status| status == 0),
         Err(_) => false,
     }
+}
+
+fn no_new_privs(status: &str) -> bool {
+    let value = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NoNewPrivs:"));
+    value.is_some_and(|value| value.trim() == "1")
 }
 
 fn can_make_groups() -> bool {
@@ -146,6 +157,7 @@ mod tests {
             ids: vec![ALL],
             namespaces,
             own_proc: false,
+            no_new_privs: false,
             own_groups: false,
         }
     }
@@ -162,10 +174,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        assert_eq!(standing(DOCKER, true).refusal(), None);
-        let no_setfcap = standing(DOCKER & !(1 << 31), true).refusal();
+        let mounted = Layout::Mounted;
+        assert_eq!(standing(DOCKER, true).refusal(mounted), None);
+        let no_setfcap = standing(DOCKER & !(1 << 31), true).refusal(mounted);
         assert!(no_setfcap.is_some_and(|text| text.contains("CAP_SETFCAP")));
-        let no_namespaces = standing(DOCKER, false).refusal();
+        assert_eq!(standing(DOCKER, false).refusal(Layout::Plain), None);
+        let no_namespaces = standing(DOCKER, false).refusal(mounted);
         assert!(no_namespaces.is_some_and(|text| text.contains("seccomp")));
     }
 }

@@ -12,10 +12,13 @@ use innkeeper_reset::observe::Programs;
 
 use super::{Ids, Layout, Own, Pod, Standing, leave};
 use crate::daemon;
+use crate::plain::Plain;
 use crate::sandbox::{Machine, Means};
 use crate::sliced;
+use crate::spawner::server::UNFILTERED;
 use crate::spawner::{Spawner, launch};
 use crate::store::Store;
+use crate::sys::{channel, process};
 
 /// What the command line says.
 #[derive(Debug)]
@@ -27,7 +30,16 @@ pub struct Options {
     /// A volume of the pod's own.
     pub state: PathBuf,
     /// Where to listen.
-    pub socket: PathBuf,
+    pub socket: Socket,
+}
+
+/// Where a daemon in a pod listens.
+#[derive(Debug)]
+pub enum Socket {
+    /// At a path, which it makes.
+    Path(PathBuf),
+    /// At a descriptor that it was given: where the guest has the daemon's root, no path is safe.
+    Given(i32),
 }
 
 /// Threads for blocking work, made before any guest runs and kept: one that has used up every
@@ -41,24 +53,31 @@ const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// When this container allows no sandboxes, with a sentence that says what to change.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     daemon::log_to_stderr();
-    if options.layout == Layout::Plain {
-        anyhow::bail!("this build has the layouts mounted and sliced alone");
-    }
     let standing = Standing::find().context("what this container allows cannot be found out")?;
-    if let Some(refusal) = standing.refusal() {
+    if let Some(refusal) = standing.refusal(options.layout) {
         anyhow::bail!(refusal);
     }
     // What the manager is to reach is made while this process still has the manager's id.
-    let listener = listen(&options.socket)?;
+    let listener = match &options.socket {
+        Socket::Path(path) => listen(path)?,
+        Socket::Given(number) => given(*number)?,
+    };
     let spill = options.state.join("spill");
     fs::create_dir_all(&spill).with_context(|| format!("{} cannot be made", spill.display()))?;
     let sliced = match options.layout {
         Layout::Sliced => Some(take_apart(options)?),
         Layout::Mounted | Layout::Plain => None,
     };
+    let plain = match options.layout {
+        Layout::Plain => Some(Plain::find(&options.state).map_err(anyhow::Error::msg)?),
+        Layout::Mounted | Layout::Sliced => None,
+    };
     let ids = Ids::draw().context("no id can be drawn")?;
-    let launched =
-        launch::launch(&[ids.own.to_string()]).context("the spawner cannot be started")?;
+    let mut words = vec![ids.own.to_string()];
+    if plain.is_some() && !standing.no_new_privs {
+        words.push(UNFILTERED.to_owned());
+    }
+    let launched = launch::launch(&words).context("the spawner cannot be started")?;
     leave(ids.own).context("uid 0 cannot be left")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -66,7 +85,16 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         .build()?;
     runtime.block_on(async {
         start_threads().await?;
-        serve(options, standing, sliced, ids, launched, listener, &spill).await
+        serve(
+            options,
+            standing,
+            (sliced, plain),
+            ids,
+            launched,
+            listener,
+            &spill,
+        )
+        .await
     })
 }
 
@@ -82,9 +110,21 @@ fn take_apart(options: &Options) -> anyhow::Result<sliced::Layout> {
     }
     fs::create_dir(&template).context("a template cannot be made")?;
     let program = std::env::current_exe().unwrap_or_default();
-    let socket = options.socket.parent().unwrap_or(&options.socket);
-    let own = [&program, &options.state, &options.store, socket];
+    let mut own = vec![&*program, &*options.state, &*options.store];
+    if let Socket::Path(socket) = &options.socket {
+        own.push(socket.parent().unwrap_or(socket));
+    }
     sliced::Layout::make(&template, &own).context("the container's root cannot be taken apart")
+}
+
+/// A listening socket that came with this process.
+fn given(number: i32) -> anyhow::Result<UnixListener> {
+    // Nor are the volumes that came with it for the spawner, from which guests are forked.
+    process::close_on_exec_from(3).context("descriptors cannot be kept back")?;
+    let listener = channel::inherited(number).context("no listener was given")?;
+    let listener = UnixListener::from(listener);
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// A socket that only this process's user opens.
@@ -114,7 +154,7 @@ async fn start_threads() -> anyhow::Result<()> {
 async fn serve(
     options: &Options,
     standing: Standing,
-    sliced: Option<sliced::Layout>,
+    (sliced, plain): (Option<sliced::Layout>, Option<Plain>),
     ids: Ids,
     launched: launch::Launched,
     listener: UnixListener,
@@ -130,6 +170,7 @@ async fn serve(
         ids,
         layout: options.layout,
         sliced,
+        plain: plain.map(Box::new),
         standing,
         boot_id: boot_id.clone(),
     };
@@ -145,7 +186,9 @@ async fn serve(
     let listener = tokio::net::UnixListener::from_std(listener)?;
     let served = daemon::serve(Arc::new(machine), listener, spill).await;
     // The container ends with its first process, and all in it.
-    let _ = fs::remove_file(&options.socket);
+    if let Socket::Path(path) = &options.socket {
+        let _ = fs::remove_file(path);
+    }
     drop(launched.child);
     served
 }

@@ -72,20 +72,6 @@ impl Spaces {
         }
     }
 
-    /// How often the kernel has killed in this container for want of memory.
-    pub fn oom_kills(&self) -> u64 {
-        let count = |path: &str| {
-            let text = std::fs::read_to_string(path).ok()?;
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix("oom_kill "))?;
-            line.trim().parse().ok()
-        };
-        count("/sys/fs/cgroup/memory.events")
-            .or_else(|| count("/sys/fs/cgroup/memory/memory.oom_control"))
-            .unwrap_or(0)
-    }
-
     /// How many they are.
     pub fn kind(&self) -> Door {
         Door::Spaces {
@@ -97,4 +83,18 @@ impl Spaces {
     pub fn door(&self) -> Vec<BorrowedFd<'_>> {
         self.namespaces.iter().map(AsFd::as_fd).collect()
     }
+}
+
+/// How often the kernel has killed in this container for want of memory.
+pub fn oom_kills() -> u64 {
+    let count = |path: &str| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("oom_kill "))?;
+        line.trim().parse().ok()
+    };
+    count("/sys/fs/cgroup/memory.events")
+        .or_else(|| count("/sys/fs/cgroup/memory/memory.oom_control"))
+        .unwrap_or(0)
 }

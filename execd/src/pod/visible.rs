@@ -69,6 +69,16 @@ impl Own {
             .collect())
     }
 
+    /// All of them, for a killing that spares them: the daemon first.
+    pub fn list(&self) -> Vec<innkeeper_reset::inplace::Own> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = |process: &Process| innkeeper_reset::inplace::Own {
+            pid: process.pid.unsigned_abs(),
+            start: process.started,
+        };
+        known.iter().map(own).collect()
+    }
+
     /// The container's /proc.
     pub fn proc(&self) -> BorrowedFd<'_> {
         self.proc.as_fd()

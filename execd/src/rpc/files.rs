@@ -81,9 +81,12 @@ impl Place {
         match answer.map_err(|error| errors::spawn(&error, &self.live))? {
             Answer::File(answer) => Ok(answer),
             Answer::Failed { errno, message } => Err(errors::failed(errno, message)),
-            Answer::Furnished | Answer::Observed(_) | Answer::Scanned(_) | Answer::Ready => {
-                Err(unexpected())
-            }
+            Answer::Furnished
+            | Answer::Cleared
+            | Answer::Processes(_)
+            | Answer::Observed(_)
+            | Answer::Scanned(_)
+            | Answer::Ready => Err(unexpected()),
         }
     }
 }

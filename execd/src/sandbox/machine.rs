@@ -9,6 +9,7 @@ use innkeeper_reset::files::Depth;
 use innkeeper_reset::observe::Programs;
 
 use super::{BuildError, Plan, Root, Sandbox};
+use crate::plain::Plain;
 use crate::pod::{Layout, Pod};
 use crate::replica::{self, ReplicaError};
 use crate::sliced;
@@ -144,7 +145,15 @@ impl Machine {
     pub fn is_own_image(&self) -> bool {
         match &self.means {
             Means::Root(_) => false,
-            Means::Pod(pod) => pod.sliced.is_some(),
+            Means::Pod(pod) => pod.sliced.is_some() || pod.plain.is_some(),
+        }
+    }
+
+    /// The container that is the sandbox, where it is.
+    pub fn plain(&self) -> Option<&Plain> {
+        match &self.means {
+            Means::Root(_) => None,
+            Means::Pod(pod) => pod.plain.as_deref(),
         }
     }
 

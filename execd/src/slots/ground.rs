@@ -18,10 +18,10 @@ use crate::template::{self, Running, Template};
 use crate::wait;
 
 /// Differences that a report names.
-const NAMED: usize = 20;
+pub(super) const NAMED: usize = 20;
 
 /// Logs when each step begins, at debug level: where a reset spends its time.
-fn begin(step: &'static str, slot: &str) {
+pub(super) fn begin(step: &'static str, slot: &str) {
     tracing::debug!(slot, step, "reset");
 }
 
@@ -50,14 +50,14 @@ impl SlotGround {
         ))
     }
 
-    fn built(&self) -> Result<&Sandbox, Fault> {
+    pub(super) fn built(&self) -> Result<&Sandbox, Fault> {
         self.new
             .as_ref()
             .ok_or_else(|| Fault("no sandbox has been built".to_owned()))
     }
 }
 
-fn left(by: Instant) -> std::time::Duration {
+pub(super) fn left(by: Instant) -> std::time::Duration {
     by.saturating_duration_since(Instant::now())
 }
 

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tonic::Status;
 
 use super::ground::{SlotGround, end};
+use super::in_place;
 use super::reply::{Seen, files_digest, reply_for, reset_reply, status_of, tainted_reply};
 use super::{Held, Phase, Slot, Slots, check_name, gone, lock};
 use crate::sandbox::Sandbox;
@@ -228,6 +229,9 @@ impl Slots {
                 depth,
                 deadlines: Deadlines::default(),
             };
+            if ground.machine.plain().is_some() {
+                return in_place::reset(ground, &template, depth);
+            }
             (layered::reset(&mut ground, &plan), ground)
         })
         .await

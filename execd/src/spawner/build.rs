@@ -49,5 +49,6 @@ pub(crate) fn drop_rights(filter: &Filter) -> Result<(), Failure> {
         .install()
         .map_err(Failure::at("installing the system call filter"))?;
     caps::bound(caps::DOCKER).map_err(Failure::at("bounding capabilities"))?;
-    caps::set(caps::DOCKER).map_err(Failure::at("setting capabilities"))
+    caps::set(caps::permitted_of(caps::DOCKER).map_err(Failure::at("reading capabilities"))?)
+        .map_err(Failure::at("setting capabilities"))
 }

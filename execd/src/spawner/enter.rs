@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::build::{drop_rights, join};
 use super::protocol::{CallMessage, Door, Entry, ExecSpec};
 use crate::inside;
+use crate::plain;
 use crate::pod;
 use crate::sys::process::{self, Fork};
 use crate::sys::{channel, seccomp::Filter};
@@ -248,7 +249,7 @@ fn enter(
         Fork::Parent { pid, pidfd } => {
             let (first, command) = match entry.door {
                 Door::Init => (Some(pidfd), None),
-                Door::Spaces { .. } => (None, Some(pid)),
+                Door::Spaces { .. } | Door::Stay => (None, Some(pid)),
             };
             Ok(Entrant {
                 channel: ours,
@@ -270,6 +271,13 @@ fn enter(
                 Door::Spaces { .. } => match pod::cross(&door) {
                     Ok(mark) => {
                         say(theirs.as_fd(), MARK, mark as i32, &[]);
+                        go_on(theirs, rest, inside)
+                    }
+                    Err(failure) => Err(failure),
+                },
+                Door::Stay => match plain::enter() {
+                    Ok(()) => {
+                        say(theirs.as_fd(), MARK, std::process::id() as i32, &[]);
                         go_on(theirs, rest, inside)
                     }
                     Err(failure) => Err(failure),

@@ -77,6 +77,8 @@ pub enum Door {
         /// Whether the network namespace is among them.
         network: bool,
     },
+    /// Nothing: the sandbox is where the spawner is.
+    Stay,
 }
 
 impl Door {
@@ -85,6 +87,7 @@ impl Door {
         match self {
             Self::Init => 1,
             Self::Spaces { network } => 4 + usize::from(network),
+            Self::Stay => 0,
         }
     }
 }

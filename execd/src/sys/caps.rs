@@ -70,6 +70,11 @@ pub fn permitted() -> io::Result<u64> {
     Ok(u64::from(data[1]) | u64::from(data[4]) << 32)
 }
 
+/// Those of a set that this process has.
+pub fn permitted_of(set: u64) -> io::Result<u64> {
+    Ok(permitted()? & set)
+}
+
 /// The effective set in a text of `/proc/PID/status`; none where it is not there.
 pub fn effective(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

@@ -29,6 +29,22 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
+/// A descriptor that this process was started with, not passed on from now on.
+///
+/// # Errors
+/// When there is none of this number.
+pub fn inherited(number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: an integer; nobody else in this program knows of the descriptor.
+    unsafe {
+        check(i64::from(libc::fcntl(
+            number,
+            libc::F_SETFD,
+            libc::FD_CLOEXEC,
+        )))?;
+        Ok(OwnedFd::from_raw_fd(number))
+    }
+}
+
 /// Sends all of `bytes`, the descriptors with the first of them.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut sent = 0;

@@ -318,6 +318,13 @@ pub fn close_from(first: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) }).map(drop)
 }
 
+/// Closes every descriptor from `first` on when this process executes a program.
+pub fn close_on_exec_from(first: u32) -> io::Result<()> {
+    const CLOSE_ON_EXEC: u32 = 4;
+    // SAFETY: integers.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOSE_ON_EXEC) }).map(drop)
+}
+
 /// Makes `fd` the descriptor `number`, not closed on exec.
 pub fn move_to(fd: BorrowedFd<'_>, number: i32) -> io::Result<()> {
     // SAFETY: descriptors.
@@ -412,6 +419,15 @@ pub fn set_hostname(name: &str) -> io::Result<()> {
         libc::sethostname(name.as_ptr().cast(), name.len())
     }))
     .map(drop)
+}
+
+/// Sets the file system user and group of this thread.
+pub fn set_filesystem_owner(uid: u32, gid: u32) {
+    // SAFETY: integers; these calls do not fail visibly.
+    unsafe {
+        libc::syscall(libc::SYS_setfsgid, gid);
+        libc::syscall(libc::SYS_setfsuid, uid);
+    }
 }
 
 /// Sets the file system ids of this thread.

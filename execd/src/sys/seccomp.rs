@@ -59,9 +59,17 @@ impl Filter {
         Self(code)
     }
 
+    /// None at all: installing it does nothing.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// Installs it on this process. Needs CAP_SYS_ADMIN in the user namespace, since
     /// no_new_privs stays off: setuid programs work inside.
     pub fn install(&self) -> io::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
         let program = libc::sock_fprog {
             len: self.0.len() as u16,
             filter: self.0.as_ptr().cast_mut(),

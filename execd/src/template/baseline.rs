@@ -8,14 +8,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use innkeeper_proto::v1::TemplateSpec;
 use innkeeper_reset::baseline::{Baseline, Captured, Surroundings};
-use innkeeper_reset::capture::{Capture, Options, View, capture};
+use innkeeper_reset::capture::{Capture, Options, Trust, View, capture};
 use innkeeper_reset::components::{Component, Facts};
 use innkeeper_reset::files;
 use innkeeper_reset::ids::IdMap;
 use innkeeper_reset::tree::Tree;
 
 use super::stored::{self, About};
-use super::{Running, Template, TemplateError, defaults, limits, marks, own_network, prepare};
+use super::{
+    Running, Template, TemplateError, defaults, in_place, limits, marks, own_network, prepare,
+};
 use super::{services, surroundings, upper_kind, workdir};
 use crate::sandbox::{Machine, Plan, Sandbox};
 use crate::wait;
@@ -48,6 +50,9 @@ pub async fn first_ready(
     slot: &str,
     generation: u64,
 ) -> Result<First, TemplateError> {
+    if let Some(plain) = machine.plain() {
+        return in_place::first_ready(machine, plain, spec, slot, generation).await;
+    }
     // Refused before any work is done.
     let upper = upper_kind(spec)?;
     let prepared = prepare::run(machine, spec, slot).await?;
@@ -148,15 +153,15 @@ fn same_twice(first: &Surroundings, second: &Surroundings) -> Result<(), String>
 }
 
 /// What is known of a template once it has been captured.
-struct Recorded {
-    baseline: Baseline,
-    tree: Arc<Tree>,
-    prefilled: Option<Arc<Tree>>,
-    single_use: Option<String>,
-    services: Vec<Running>,
+pub(super) struct Recorded {
+    pub(super) baseline: Baseline,
+    pub(super) tree: Arc<Tree>,
+    pub(super) prefilled: Option<Arc<Tree>>,
+    pub(super) single_use: Option<String>,
+    pub(super) services: Vec<Running>,
 }
 
-async fn record(
+pub(super) async fn record(
     machine: &Machine,
     spec: &TemplateSpec,
     sandbox: &Sandbox,
@@ -230,15 +235,12 @@ fn host_network(spec: &TemplateSpec) -> Option<String> {
 /// something still changes it, and then nothing can be said to equal it.
 async fn capture_twice(sandbox: &Sandbox) -> Result<(Capture, Result<(), String>), TemplateError> {
     let overlay = sandbox.overlay.try_clone().map_err(TemplateError::Store)?;
-    let options = Options {
-        entered: sandbox.slices().to_vec(),
-        ..Options::new(sandbox.ids())
-    };
+    let (options, in_place) = (sandbox.options(), sandbox.is_in_place());
     blocking(move || {
         let wrong =
             |e: innkeeper_reset::capture::CaptureError| TemplateError::Capture(e.to_string());
         let first = capture(overlay.as_fd(), &options).map_err(wrong)?;
-        let trust = Some(innkeeper_reset::capture::Trust::ReadOnlyLower);
+        let trust = (!in_place).then_some(Trust::ReadOnlyLower);
         let again = files::walk(overlay.as_fd(), &first.tree, trust, &options, 1).map_err(wrong)?;
         let stable = match again.differences().first() {
             None if again.is_equal() => Ok(()),
@@ -250,7 +252,7 @@ async fn capture_twice(sandbox: &Sandbox) -> Result<(Capture, Result<(), String>
     .await
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TemplateError> + Send + 'static,
 ) -> Result<T, TemplateError> {
     tokio::task::spawn_blocking(work)

@@ -47,8 +47,12 @@ pub async fn surroundings(
             }
         }
     }
+    let running = match machine.plain() {
+        Some(_) => processes_from_inside(machine, sandbox, services).await,
+        None => processes(machine, sandbox, services),
+    };
     for (component, facts) in [
-        (Component::Processes, processes(machine, sandbox, services)),
+        (Component::Processes, running),
         (Component::Limits, limits(sandbox)),
     ] {
         match facts {
@@ -79,7 +83,10 @@ async fn inside(
         .call(&sandbox.live, None, call, Vec::new())
         .await
     {
-        Ok(inside::Answer::Observed(view)) => Ok(view.facts),
+        Ok(inside::Answer::Observed(view)) => match machine.plain() {
+            Some(plain) => plain.comparable(*view).map(|view| view.facts),
+            None => Ok(view.facts),
+        },
         Ok(inside::Answer::Failed { message, .. }) => Err(message),
         Ok(_) => Err("the observer gave another answer".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -89,6 +96,47 @@ async fn inside(
 fn host_proc() -> Result<ProcDir, String> {
     let proc = File::open("/proc").map_err(|e| e.to_string())?;
     ProcDir::new(proc.into()).map_err(|e| e.to_string())
+}
+
+/// In a container that is the sandbox the daemon has no right to look into its processes.
+async fn processes_from_inside(
+    machine: &Machine,
+    sandbox: &Sandbox,
+    services: &[Running],
+) -> Result<Facts, String> {
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        let owners = owners(sandbox, services)?;
+        let pids = sandbox.live.pids().map_err(|e| e.to_string())?;
+        let list = pids.iter().map(|pid| {
+            let name = owners.get(pid).map_or(EXTRA, String::as_str);
+            (pid.unsigned_abs(), name.to_owned())
+        });
+        let call = inside::Call::Processes(list.collect());
+        match machine
+            .spawner
+            .call(&sandbox.live, None, call, Vec::new())
+            .await
+        {
+            Ok(inside::Answer::Processes(views)) => return Ok(processes::facts(&views)),
+            Ok(inside::Answer::Failed { message, .. }) => last = message,
+            Ok(_) => last = "the observer gave another answer".to_owned(),
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(last)
+}
+
+/// The service of each pid.
+fn owners(sandbox: &Sandbox, services: &[Running]) -> Result<HashMap<i32, String>, String> {
+    let init = sandbox.live.init_pid().map(|pid| (pid, INIT.to_owned()));
+    let mut owners: HashMap<i32, String> = init.into_iter().collect();
+    for service in services {
+        for pid in service.group.pids().map_err(|e| e.to_string())? {
+            owners.insert(pid, service.name.clone());
+        }
+    }
+    Ok(owners)
 }
 
 /// One that ends while it is read was on its way out: then all are read again.
@@ -114,13 +162,7 @@ fn processes_now(
     let proc = host_proc()?;
     let ids = sandbox.ids();
     let pids = sandbox.live.pids().map_err(|e| e.to_string())?;
-    let init = sandbox.live.init_pid().map(|pid| (pid, INIT.to_owned()));
-    let mut owners: HashMap<i32, String> = init.into_iter().collect();
-    for service in services {
-        for pid in service.group.pids().map_err(|e| e.to_string())? {
-            owners.insert(pid, service.name.clone());
-        }
-    }
+    let owners = owners(sandbox, services)?;
     let mut observer = Observer::new(&proc, ids, &machine.programs);
     let views = pids
         .iter()

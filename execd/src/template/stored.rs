@@ -34,6 +34,9 @@ pub(super) struct About {
 
 /// The lowers of a template, topmost first, once its prepared layer is in place.
 pub(super) fn lowers(machine: &Machine, spec: &TemplateSpec) -> Vec<String> {
+    if machine.plain().is_some() {
+        return Vec::new();
+    }
     let prepared = format!("prepared/{}/tree", spec.key);
     std::iter::once(prepared)
         .chain(image_lowers(machine, spec))

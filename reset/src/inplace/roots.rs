@@ -1,4 +1,4 @@
-//! The restore roots: below them a copy of every file is kept.
+//! The restore roots: below them a copy of every file is kept, so that its contents can be put back.
 
 /// Paths relative to the root of the tree, without slashes at either end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,6 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::place::Place;
-use super::roots::Roots;
 use crate::digest::Digest;
 use crate::tree::{Kind, Tree};
 
@@ -74,7 +73,7 @@ pub enum StashError {
     #[error("the stash does not hold {0}")]
     Missing(Digest),
     /// What was read back is something else.
-    #[error("the stash holds something else than {0}: somebody wrote to it")]
+    #[error("the stash holds something else than {0}: what was copied has been changed")]
     Damaged(Digest),
     /// Contents cannot be read back.
     #[error("the stash cannot be read")]
@@ -104,8 +103,8 @@ impl Stash {
         self.held.contains_key(content)
     }
 
-    /// Copies the contents of every regular file of `tree` that the roots cover, up to `budget` bytes in
-    /// all. The tree must be still, and each file must be what `tree` says of it.
+    /// Copies the contents of every regular file of `tree` that is `wanted` by its path and contents, up
+    /// to `budget` bytes in all. The tree must be still, and each file must be what `tree` says of it.
     ///
     /// # Errors
     /// When anything cannot be copied or is another than captured.
@@ -113,15 +112,15 @@ impl Stash {
         &mut self,
         root: BorrowedFd<'_>,
         tree: &Tree,
-        roots: &Roots,
+        wanted: impl Fn(&[u8], &Digest) -> bool,
         budget: u64,
         by: Instant,
     ) -> Result<Filled, StashError> {
         let mut place = Place::new(root);
         let mut filled = Filled::default();
         for (path, entry) in tree.entries() {
-            let wanted = entry.kind == Kind::File && entry.size > 0 && roots.cover(&path);
-            if !wanted || self.holds(&entry.content) {
+            let file = entry.kind == Kind::File && entry.size > 0;
+            if !file || self.holds(&entry.content) || !wanted(&path, &entry.content) {
                 continue;
             }
             if self.end.saturating_add(entry.size) > budget {
@@ -141,17 +140,43 @@ impl Stash {
             if copied != entry.content {
                 return Err(StashError::Changed { path });
             }
-            let held = Held {
-                offset: self.end,
-                size: entry.size,
-                sparse: (stat.st_blocks as u64) * 512 < entry.size,
-            };
-            self.end += entry.size;
-            self.held.insert(entry.content, held);
+            let sparse = (stat.st_blocks as u64) * 512 < entry.size;
+            self.keep(entry.content, entry.size, sparse);
             filled.files += 1;
             filled.bytes += entry.size;
         }
         Ok(filled)
+    }
+
+    /// Takes in the contents of a file that somebody else has copied.
+    ///
+    /// # Errors
+    /// When it cannot be read, or holds something else.
+    pub fn take(&mut self, file: &File, content: &Digest, by: Instant) -> Result<(), StashError> {
+        let stat = fstat(file).map_err(|e| StashError::Read(e.into()))?;
+        let size = stat.st_size as u64;
+        let copied = self.append(file, size, by).map_err(|error| match error {
+            CopyFailed::Io(source) => StashError::Read(source),
+            CopyFailed::Deadline => StashError::Deadline,
+        })?;
+        if copied != *content {
+            return Err(StashError::Damaged(*content));
+        }
+        if !self.holds(content) {
+            self.keep(*content, size, (stat.st_blocks as u64) * 512 < size);
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, content: Digest, size: u64, sparse: bool) {
+        let offset = self.end;
+        self.end += size;
+        let held = Held {
+            offset,
+            size,
+            sparse,
+        };
+        self.held.insert(content, held);
     }
 
     /// Writes at most `size` bytes behind the end, and gives their digest.
@@ -266,7 +291,7 @@ mod tests {
         let tree = tree.expect("capture").tree;
         let mut stash = Stash::new(root.as_fd()).expect("stash");
         let by = Instant::now() + Duration::from_secs(60);
-        let filled = stash.fill(root.as_fd(), &tree, &Roots::new(["/"]), budget, by);
+        let filled = stash.fill(root.as_fd(), &tree, |_, _| true, budget, by);
         let content = tree.get(b"file").expect("there").content;
         (stash, filled.expect("filled"), content)
     }

@@ -119,7 +119,8 @@ impl Kept {
         let tree = tree.expect("capture").tree;
         let apart = tempfile::tempdir().expect("tempdir");
         let mut stash = Stash::new(open_dir(apart.path()).as_fd()).expect("stash");
-        let filled = stash.fill(dir.as_fd(), &tree, roots, u64::MAX, soon());
+        let wanted = |path: &[u8], _: &_| roots.cover(path);
+        let filled = stash.fill(dir.as_fd(), &tree, wanted, u64::MAX, soon());
         filled.expect("filled");
         Kept { tree, stash }
     }
