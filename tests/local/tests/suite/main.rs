@@ -1,6 +1,7 @@
 //! One machine, end to end. The tests share a manager, which is taken down when all have ended;
 //! those of `lifecycle` have their own, because they kill it.
 
+mod in_place;
 mod inside;
 mod isolation;
 mod lifecycle;
@@ -39,6 +40,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let shared = Arc::new(Shared::default());
     let themes = [
+        ("in_place", in_place::TESTS),
         ("inside", inside::TESTS),
         ("isolation", isolation::TESTS),
         ("lifecycle", lifecycle::TESTS),
