@@ -20,6 +20,9 @@ use crate::sliced;
 use crate::spawner::{SpawnError, Spawner};
 use crate::store::Store;
 
+/// Threads and processes of the daemon at most: they count against the sandbox's.
+const OWN_THREADS: u64 = 64;
+
 /// What sandboxes are made with in a pod.
 #[derive(Debug)]
 pub struct Pod {
@@ -107,6 +110,7 @@ impl Pod {
             upper,
             copied: plan.copied.clone(),
             own_network: plan.own_network,
+            processes: plan.limits.pids + OWN_THREADS,
             left_out: self.ids.own,
             killer: self.ids.killer,
             hostname: HOSTNAME.to_owned(),

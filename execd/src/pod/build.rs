@@ -50,9 +50,15 @@ pub fn assemble(
 ) -> Result<Assembled, Failure> {
     let (ours, theirs) = channel::pair().map_err(Failure::at("making a channel"))?;
     let flags = process::NEW_USER | process::NEW_MOUNT | process::NEW_UTS;
+    // A user namespace keeps the limit that its maker had, for all in it together. Root of the
+    // machine's own ids is exempt; a pod of such ids has a control group.
+    let before = process::soft_limit(libc::RLIMIT_NPROC, recipe.processes)
+        .map_err(Failure::at("limiting processes"))?;
     // SAFETY: the spawner has one thread.
     #[allow(unsafe_code)]
-    let fork = unsafe { process::fork(flags, None) }.map_err(Failure::at("forking a builder"))?;
+    let fork = unsafe { process::fork(flags, None) };
+    process::soft_limit(libc::RLIMIT_NPROC, before).map_err(Failure::at("limiting processes"))?;
+    let fork = fork.map_err(Failure::at("forking a builder"))?;
     match fork {
         Fork::Child => {
             drop(ours);

@@ -22,6 +22,9 @@ pub struct Recipe {
     pub copied: Option<Vec<u8>>,
     /// A network namespace of its own; else the container's.
     pub own_network: bool,
+    /// Processes that the sandbox may have, where nothing but the kernel's limit per user bounds
+    /// them: beside the container's own, the daemon's are counted too.
+    pub processes: u64,
     /// The daemon's id, which the guest's map leaves out.
     pub left_out: u32,
     /// The id for killing.

@@ -90,6 +90,14 @@ impl Machine {
         }
     }
 
+    /// Whether this daemon serves one slot in a container.
+    pub fn is_pod(&self) -> bool {
+        match &self.means {
+            Means::Root(_) => false,
+            Means::Pod(_) => true,
+        }
+    }
+
     /// Whether a copy of the work directory in the upper mends what its overlays cannot do.
     pub fn copies_workdir(&self) -> bool {
         match &self.means {

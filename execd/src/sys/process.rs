@@ -387,6 +387,21 @@ pub fn limit(resource: u32, value: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Sets a soft resource limit, at most the hard one; gives the one before.
+pub fn soft_limit(resource: u32, value: u64) -> io::Result<u64> {
+    // SAFETY: structures on the stack.
+    unsafe {
+        let mut now: libc::rlimit = std::mem::zeroed();
+        check(i64::from(libc::getrlimit(resource, &raw mut now)))?;
+        let new = libc::rlimit {
+            rlim_cur: value.min(now.rlim_max),
+            rlim_max: now.rlim_max,
+        };
+        check(i64::from(libc::setrlimit(resource, &raw const new)))?;
+        Ok(now.rlim_cur)
+    }
+}
+
 /// Sets loopback up in the current network namespace.
 pub fn loopback_up() -> io::Result<()> {
     // SAFETY: a request structure on the stack that the kernel reads and writes.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -122,18 +122,30 @@ async fn freeze(
     let kept = machine.keep_upper(&upper, &target.join("tree"));
     machine.store.discard(&upper);
     kept?;
-    let layer = machine
-        .store
-        .layer(&format!("prepared/{}/tree", spec.key))
-        .map_err(|e| TemplateError::Build(e.into()))?;
-    let captured = blocking(move || {
-        let options = Options {
-            view: View::Upper,
-            ..Options::new(IdMap::CANONICAL)
-        };
-        capture(layer.as_fd(), &options).map_err(|e| TemplateError::Capture(e.to_string()))
-    })
-    .await?;
+    let opened = prepared_layer(machine, &spec.key)?;
+    let digest = blocking(move || layer_digest(opened.as_fd())).await?;
+    Ok(digest)
+}
+
+/// The prepared layer of a template.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn prepared_layer(machine: &Machine, key: &str) -> Result<OwnedFd, TemplateError> {
+    let layer = machine.store.layer(&format!("prepared/{key}/tree"));
+    layer.map_err(|e| TemplateError::Build(e.into()))
+}
+
+/// The digest of a prepared layer, contents read; blocking.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn layer_digest(layer: BorrowedFd<'_>) -> Result<String, TemplateError> {
+    let options = Options {
+        view: View::Upper,
+        ..Options::new(IdMap::CANONICAL)
+    };
+    let captured = capture(layer, &options).map_err(|e| TemplateError::Capture(e.to_string()))?;
     Ok(captured.tree.root().to_string())
 }
 

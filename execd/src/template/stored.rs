@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use innkeeper_reset::baseline::Baseline;
 use innkeeper_reset::tree::Tree;
 use serde::{Deserialize, Serialize};
 
-use super::{Template, TemplateError, image_lowers, marks, workdir};
+use super::{Template, TemplateError, baseline, image_lowers, marks, workdir};
 use crate::sandbox::Machine;
 
 /// Bytes of a stored tree at most: some 10 million entries.
@@ -80,6 +81,9 @@ pub(super) fn read(machine: &Machine, spec: &TemplateSpec) -> Option<Template> {
     if baseline.template_key != spec.key || tree.root() != *files || other_parts {
         return None;
     }
+    if machine.is_pod() && !is_intact(machine, spec, &about) {
+        return None;
+    }
     let prefilled = workdir::prefilled(&tree, about.copied.as_deref()).ok()?;
     let lowers = lowers(machine, spec);
     let opened = machine.open_lowers(&lowers).ok()?;
@@ -95,4 +99,20 @@ pub(super) fn read(machine: &Machine, spec: &TemplateSpec) -> Option<Template> {
         leaks: about.leaks,
         single_use: about.single_use,
     })
+}
+
+/// Whether a prepared layer is the one that was recorded. In a pod another one has made it, and
+/// more hands than this daemon's have carried it here.
+fn is_intact(machine: &Machine, spec: &TemplateSpec, about: &About) -> bool {
+    let digest = baseline::prepared_layer(machine, &spec.key)
+        .and_then(|layer| baseline::layer_digest(layer.as_fd()));
+    let recorded = about.lower_digests.first();
+    let same = digest.is_ok_and(|digest| recorded == Some(&format!("prepared:{digest}")));
+    if !same {
+        tracing::warn!(
+            key = spec.key,
+            "a prepared layer is not the one that was recorded"
+        );
+    }
+    same
 }
