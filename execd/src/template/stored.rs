@@ -81,7 +81,9 @@ pub(super) fn read(machine: &Machine, spec: &TemplateSpec) -> Option<Template> {
     if baseline.template_key != spec.key || tree.root() != *files || other_parts {
         return None;
     }
-    if machine.is_pod() && !is_intact(machine, spec, &about) {
+    // What is put back in place has no layer.
+    let has_layer = machine.is_pod() && machine.plain().is_none();
+    if has_layer && !is_intact(machine, spec, &about) {
         return None;
     }
     let prefilled = workdir::prefilled(&tree, about.copied.as_deref()).ok()?;
