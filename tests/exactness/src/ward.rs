@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use innkeeper_test_cli::{Inn, Rootfs};
-use innkeeper_test_local::Guest;
+use innkeeper_test_local::{Guest, static_execd};
 use serde_json::{Value, json};
 
 use crate::form::Form;
@@ -45,7 +45,7 @@ impl Ward {
     /// # Panics
     /// When the manager does not start for any other reason.
     pub fn on(mut inn: Inn, form: Form) -> Result<Self, String> {
-        if form.runs_in_the_image() {
+        if form.runs_in_the_image() && static_execd().is_err() {
             inn = inn.with_execd(execd());
         }
         if let Err(said) = inn.try_serve(&["--strategy", form.strategy, "--rights", form.rights]) {
