@@ -32,10 +32,11 @@ def process(pid):
 
 
 def mounts():
-    # Ids and device numbers are given anew to every mount.
+    # Ids and device numbers are given anew to every mount. In a pod, the first sandbox of a template
+    # has its prepared layer from where it was made, and all later ones, fresh or not, from the store.
     for line in lines("/proc/self/mountinfo"):
         words = line.split(" ")
-        yield [words[3], words[4], words[5], [re.sub(r"\d+", "N", word) for word in words[6:]]]
+        yield [words[3], words[4], words[5], [re.sub(r"\d+", "N", re.sub("/state/prepared/", "/store/prepared/", word)) for word in words[6:]]]
 
 
 def sockets():
