@@ -10,6 +10,7 @@ const TOLD: usize = 20;
 pub struct Judge {
     light: Fresh,
     full: Fresh,
+    in_place: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +42,7 @@ impl Judge {
         Ok(Self {
             light: Fresh::learn(light, in_place)?,
             full: Fresh::learn(full, in_place)?,
+            in_place,
         })
     }
 
@@ -59,7 +61,10 @@ impl Judge {
             Ok(record) => record,
             Err(error) => return vec![format!("it could not be observed: {error}")],
         };
-        let all = compare(&fresh.record, &fresh.noise, &record);
+        let mut all = compare(&fresh.record, &fresh.noise, &record);
+        // Whoever reads the store on the host moves access times of layers, under fresh and reset
+        // sandboxes alike. A guest cannot; where it writes to the very files, it can.
+        all.retain(|difference| self.in_place || difference.field != "atime");
         let mut told: Vec<String> = all.iter().take(TOLD).map(ToString::to_string).collect();
         if let Some(more) = all.len().checked_sub(TOLD).filter(|more| *more > 0) {
             told.push(format!("and {more} more"));
