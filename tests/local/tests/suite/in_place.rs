@@ -1,10 +1,8 @@
 //! Sandboxes that are their container, put back in place. What a guest does to what it shares with the
 //! daemon may end its slot, with an error that says so; it never ends in a clean that is none.
 
-use std::sync::OnceLock;
-
 use innkeeper_test_cli::{Inn, Rootfs};
-use innkeeper_test_local::{Guest, built, shared};
+use innkeeper_test_local::{Guest, built, shared, static_execd};
 use serde_json::{Value, json};
 
 use crate::{Shared, Test};
@@ -32,20 +30,14 @@ const PROGRAMS: [&str; 10] = [
 ];
 
 /// A manager whose slots are such containers.
-fn inn() -> Result<&'static Inn, String> {
-    static INN: OnceLock<Result<Inn, String>> = OnceLock::new();
-    let made = INN.get_or_init(|| {
+fn inn(shared: &Shared) -> Result<&Inn, String> {
+    let made = shared.in_place.get_or_init(|| {
+        static_execd()?;
         let mut inn = Inn::new();
         inn.try_serve(&["--strategy", "in-place", "--rights", "pod"])?;
         let rootfs = Rootfs::make(&inn.path("image")).with(&PROGRAMS);
         let folder = rootfs.folder.to_str().expect("a plain path");
         inn.run(["image", "import", folder, "--name", "plain"]).ok();
-        // Execd has to run in the image's root.
-        let ran = inn.line("run plain -- true");
-        if ran.stderr.contains("linked dynamically") {
-            return Err("execd is linked dynamically".to_owned());
-        }
-        ran.ok();
         Ok(inn)
     });
     made.as_ref().map_err(Clone::clone)
@@ -66,8 +58,8 @@ fn lease<'a>(inn: &'a Inn, test: &str, more: &Value) -> Guest<'a> {
 const SPAWNER: &str = "spawner() { for p in /proc/[0-9]*; do \
     read -r -d '' name < $p/cmdline; [ \"$name\" = sandbox-init ] && echo ${p#/proc/}; done; }; ";
 
-fn what_a_guest_leaves_is_undone(_: &Shared) -> Result<(), String> {
-    let inn = inn()?;
+fn what_a_guest_leaves_is_undone(all: &Shared) -> Result<(), String> {
+    let inn = inn(all)?;
     let guest = lease(inn, "leaves", &json!({}));
     let (slot, baseline) = (guest.lease["slot"].clone(), guest.lease["baseline"].clone());
     let script = "echo changed > /testbed/file; rm -r /testbed/.git; chmod 0 /etc; chown 7:7 /usr/bin; \
@@ -91,8 +83,8 @@ fn what_a_guest_leaves_is_undone(_: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-fn what_nobody_has_a_copy_of_taints(_: &Shared) -> Result<(), String> {
-    let guest = lease(inn()?, "no-copy", &json!({}));
+fn what_nobody_has_a_copy_of_taints(all: &Shared) -> Result<(), String> {
+    let guest = lease(inn(all)?, "no-copy", &json!({}));
     guest.bash("echo changed >> /usr/bin/ls").ok();
     let back = guest.give_back("swap");
     assert_eq!(back["outcome"], "tainted", "{back}");
@@ -102,8 +94,8 @@ fn what_nobody_has_a_copy_of_taints(_: &Shared) -> Result<(), String> {
 }
 
 /// Each of these would give the guest a hand in its own verdict.
-fn the_daemon_is_out_of_reach(_: &Shared) -> Result<(), String> {
-    let guest = lease(inn()?, "reach", &json!({}));
+fn the_daemon_is_out_of_reach(all: &Shared) -> Result<(), String> {
+    let guest = lease(inn(all)?, "reach", &json!({}));
     let attempts = [
         ("its descriptors", "readlink /proc/1/fd/4"),
         ("its volumes", "ls /proc/1/fd/4/state"),
@@ -136,8 +128,8 @@ fn the_daemon_is_out_of_reach(_: &Shared) -> Result<(), String> {
 
 /// Root may raise anybody's place in the order of the kernel's victims, and with the daemon's id, which
 /// it can read, limit it.
-fn inherited(_: &Shared) -> Result<(), String> {
-    let inn = inn()?;
+fn inherited(all: &Shared) -> Result<(), String> {
+    let inn = inn(all)?;
     let attempts = [
         ("victims", "echo 900 > /proc/$(spawner)/oom_score_adj"),
         (
@@ -159,8 +151,8 @@ fn inherited(_: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-fn kills(_: &Shared) -> Result<(), String> {
-    let inn = inn()?;
+fn kills(all: &Shared) -> Result<(), String> {
+    let inn = inn(all)?;
     let guest = lease(inn, "kills", &json!({}));
     let slot = guest.lease["slot"].clone();
     let ran = guest.bash(&format!("{SPAWNER}kill -KILL $(spawner); sleep 5"));
@@ -179,8 +171,8 @@ fn kills(_: &Shared) -> Result<(), String> {
 }
 
 /// Its root is brought to what the first has published, prepare and all, without running it again.
-fn second(_: &Shared) -> Result<(), String> {
-    let inn = inn()?;
+fn second(all: &Shared) -> Result<(), String> {
+    let inn = inn(all)?;
     let prepare = [
         "sh",
         "-c",
@@ -201,9 +193,9 @@ fn second(_: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-fn rollouts(_: &Shared) -> Result<(), String> {
-    let inn = inn()?;
-    let (mut clean, mut all) = (0, 0);
+fn rollouts(all: &Shared) -> Result<(), String> {
+    let inn = inn(all)?;
+    let (mut clean, mut returned) = (0, 0);
     for id in [
         "django__django-10973",
         "pylint-dev__pylint-4551",
@@ -228,21 +220,21 @@ fn rollouts(_: &Shared) -> Result<(), String> {
             assert!(ran.code >= 0 && ran.code != 125, "{command}: {ran:?}");
         }
         let back = guest.give_back("swap");
-        all += 1;
+        returned += 1;
         if back["outcome"] == "clean" {
             clean += 1;
         } else {
             println!("{id}: {}", back["cause"]);
         }
     }
-    println!("{clean} of {all} rollouts came back clean in place");
-    assert!(clean * 100 >= all * 95, "{clean} of {all}");
+    println!("{clean} of {returned} rollouts came back clean in place");
+    assert!(clean * 100 >= returned * 95, "{clean} of {returned}");
     Ok(())
 }
 
 /// A service is compared by what it is, though the daemon itself may not look into it.
-fn services(_: &Shared) -> Result<(), String> {
-    let inn = inn()?;
+fn services(all: &Shared) -> Result<(), String> {
+    let inn = inn(all)?;
     let service = |name: &str, user: &str| json!({"name": name, "argv": ["sleep", "infinity"], "user": user, "cwd": "/tmp"});
     let more = json!({"services": [service("one", "root"), service("two", "guest")]});
     for _ in 0..2 {

@@ -12,14 +12,17 @@ mod swebench;
 
 use std::sync::{Arc, OnceLock};
 
+use innkeeper_test_cli::Inn;
 use innkeeper_test_local::{House, trial};
 use libtest_mimic::Arguments;
 
-/// A manager that starts when the first test wants it.
+/// Managers, each of which starts when the first test wants it.
 #[derive(Default)]
 struct Shared {
     house: OnceLock<House>,
     pods: OnceLock<House>,
+    /// One whose slots are containers that are their sandbox.
+    in_place: OnceLock<Result<Inn, String>>,
 }
 
 impl Shared {
