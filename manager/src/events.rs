@@ -1,7 +1,8 @@
 //! The event log: one JSON line per event, numbered without gaps over restarts.
 //!
-//! Readers read the file itself and are told when it has grown, so a slow reader costs no memory
-//! and a reader that comes late misses nothing.
+//! Readers read the file itself and are told when it has grown, so a slow reader costs no memory.
+//! A file that has grown long is put aside as `events.1.jsonl`, in place of the one before it: what
+//! is kept is between one and two files' length, and a reader that comes late gets all of that.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -13,6 +14,13 @@ use tokio::sync::watch;
 
 use crate::state::append::Append;
 use crate::state::{Error, failed};
+
+mod reader;
+
+pub use reader::Reader;
+
+/// Bytes after which a file is put aside: some 80,000 events, 10,000 rollouts.
+const LONG: u64 = 16 << 20;
 
 /// One line, as the file has it and clients get it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +75,7 @@ pub(crate) fn supply_word(supply: Supplied) -> &'static str {
 #[derive(Debug)]
 pub struct EventLog {
     file: Append,
+    long: u64,
     last: watch::Sender<u64>,
 }
 
@@ -80,13 +89,18 @@ pub struct Events {
 impl EventLog {
     /// Opens the log; numbering goes on behind the last whole line, and a torn one is cut off.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let (good, last) = match File::open(path) {
-            Ok(file) => tail(&file).map_err(failed("reading", path))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (0, 0),
-            Err(error) => return Err(failed("opening", path)(error)),
-        };
+        Self::open_with(path, LONG)
+    }
+
+    fn open_with(path: &Path, long: u64) -> Result<Self, Error> {
+        let (good, mut last) = end_of(path)?;
+        if last == 0 {
+            // Killed after the old file was put aside and before a new one had a line.
+            (_, last) = end_of(&aside(path))?;
+        }
         Ok(Self {
             file: Append::open(path, good)?,
+            long,
             last: watch::Sender::new(last),
         })
     }
@@ -122,10 +136,35 @@ impl EventLog {
         };
         let mut json = serde_json::to_vec(&line).expect("events have only string keys");
         json.push(b'\n');
-        let written = self.file.append(&json, false);
+        let written = self.file.append(&json, false).and_then(|()| self.shorten());
         self.last.send_replace(seq);
         written
     }
+
+    /// Puts a long file aside and begins another.
+    fn shorten(&mut self) -> Result<(), Error> {
+        if self.file.len() < self.long {
+            return Ok(());
+        }
+        let path = self.file.path().to_owned();
+        std::fs::rename(&path, aside(&path)).map_err(failed("renaming", &path))?;
+        self.file = Append::open(&path, 0)?;
+        Ok(())
+    }
+}
+
+/// Where the last whole line of a file ends, and its number; zeros where there is none.
+fn end_of(path: &Path) -> Result<(u64, u64), Error> {
+    match File::open(path) {
+        Ok(file) => tail(&file).map_err(failed("reading", path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((0, 0)),
+        Err(error) => Err(failed("opening", path)(error)),
+    }
+}
+
+/// The place of the file before this one.
+fn aside(path: &Path) -> PathBuf {
+    path.with_extension("1.jsonl")
 }
 
 /// Where the last whole line ends, and its number.
@@ -150,74 +189,15 @@ fn tail(file: &File) -> std::io::Result<(u64, u64)> {
     Ok((good, seq))
 }
 
-/// A position in the log.
-#[derive(Debug)]
-pub struct Reader {
-    path: PathBuf,
-    last: watch::Receiver<u64>,
-    file: Option<BufReader<File>>,
-    /// Events up to this one are skipped.
-    since: u64,
-    partial: Vec<u8>,
-}
-
 impl Events {
     /// Reads events with a number above `since`.
     pub fn read(&self, since: u64) -> Reader {
-        let (path, last) = (self.path.clone(), self.last.clone());
-        Reader {
-            path,
-            last,
-            file: None,
-            since,
-            partial: Vec::new(),
-        }
+        Reader::new(&self.path, self.last.clone(), since)
     }
 
     /// The number of the newest event.
     pub fn last(&self) -> u64 {
         *self.last.borrow()
-    }
-}
-
-impl Reader {
-    /// The next event that is in the log by now; None at its end.
-    pub fn next_written(&mut self) -> Result<Option<Line>, Error> {
-        if self.file.is_none() {
-            match File::open(&self.path) {
-                Ok(file) => self.file = Some(BufReader::new(file)),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(failed("opening", &self.path)(error)),
-            }
-        }
-        let Some(file) = &mut self.file else {
-            return Ok(None);
-        };
-        loop {
-            file.read_until(b'\n', &mut self.partial)
-                .map_err(failed("reading", &self.path))?;
-            if !self.partial.ends_with(b"\n") {
-                return Ok(None);
-            }
-            let line = serde_json::from_slice::<Line>(&self.partial).ok();
-            self.partial.clear();
-            if let Some(line) = line.filter(|line| line.seq > self.since) {
-                self.since = line.seq;
-                return Ok(Some(line));
-            }
-        }
-    }
-
-    /// The next event, waiting for it; None once the log is closed. Cancel safe.
-    pub async fn next(&mut self) -> Result<Option<Line>, Error> {
-        loop {
-            if let Some(line) = self.next_written()? {
-                return Ok(Some(line));
-            }
-            if self.last.changed().await.is_err() {
-                return self.next_written();
-            }
-        }
     }
 }
 
@@ -262,5 +242,34 @@ mod tests {
         let waiting = tokio::spawn(async move { reader.next().await.unwrap().unwrap().seq });
         log.write(&event(3000), None).unwrap();
         assert_eq!(waiting.await.unwrap(), 3);
+    }
+    #[tokio::test]
+    async fn a_long_log_keeps_its_newest_events_and_its_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let mut log = EventLog::open_with(&path, 1000).unwrap();
+        let mut early = log.events().read(0);
+        for t in 1..=100 {
+            log.write(&event(t * 1000), None).unwrap();
+            assert_eq!(
+                early.next_written().unwrap().unwrap().seq,
+                t,
+                "none is missed"
+            );
+        }
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |data| data.len());
+        assert!(size(&path) < 1200 && size(&aside(&path)) < 1200);
+        let mut late = log.events().read(0);
+        let all: Vec<u64> = std::iter::from_fn(|| late.next_written().unwrap())
+            .map(|line| line.seq)
+            .collect();
+        assert!(all.len() > 4 && all.len() < 20, "{all:?}");
+        assert!(all.is_sorted() && all.last() == Some(&100), "{all:?}");
+        drop(log);
+        std::fs::write(&path, b"").unwrap();
+        let mut again = EventLog::open_with(&path, 1000).unwrap();
+        let before = again.events().last();
+        again.write(&event(1), None).unwrap();
+        assert!(before > 90 && again.events().last() == before + 1);
     }
 }

@@ -60,6 +60,8 @@ pub struct Record {
     pub init: Process,
     /// Who waits for it.
     pub parent: Process,
+    /// Layers of its own root.
+    pub layers: Vec<String>,
 }
 
 /// A pod's folder, held by its lock.
@@ -94,13 +96,14 @@ impl Home {
         Ok(path)
     }
 
-    /// Says which processes the pod is.
-    pub fn record(&self, init: i32) -> Result<(), PodError> {
+    /// Says which processes the pod is, and what it stands on.
+    pub fn record(&self, init: i32, layers: &[String]) -> Result<(), PodError> {
         let step = || PodError::at("recording its processes");
         let record = Record {
             machine: machine().map_err(step())?,
             init: Process::now(init).map_err(step())?,
             parent: Process::now(std::process::id() as i32).map_err(step())?,
+            layers: layers.to_vec(),
         };
         let bytes = serde_json::to_vec(&record).map_err(|e| step()(e.into()))?;
         let (new, path) = (self.path.join("pod.json.new"), self.path.join("pod.json"));

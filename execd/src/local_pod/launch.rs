@@ -92,7 +92,7 @@ fn make(options: &Options, pod: &Pod, home: &Home) -> Result<Init, PodError> {
         Fork::Parent { pid, pidfd } => {
             // Nobody is to connect to a pod that has ended.
             drop(listener);
-            let released = admit(options, home, group.as_ref(), pid).and_then(|()| {
+            let released = admit((options, pod), home, group.as_ref(), pid).and_then(|()| {
                 drop(theirs);
                 ids::release(ours.as_fd())
             });
@@ -123,7 +123,12 @@ fn group(options: &Options, pod: &Pod) -> Result<Option<Group>, PodError> {
 }
 
 /// What pid 1 cannot do for itself: ids, control group and record.
-fn admit(options: &Options, home: &Home, group: Option<&Group>, pid: i32) -> Result<(), PodError> {
+fn admit(
+    (options, pod): (&Options, &Pod),
+    home: &Home,
+    group: Option<&Group>,
+    pid: i32,
+) -> Result<(), PodError> {
     if options.rights == Rights::User {
         ids::map(pid)?;
     }
@@ -132,7 +137,7 @@ fn admit(options: &Options, home: &Home, group: Option<&Group>, pid: i32) -> Res
             .admit(pid)
             .map_err(PodError::at("putting it into its control group"))?;
     }
-    home.record(pid)
+    home.record(pid, &pod.layers)
 }
 
 /// In the pod's pid 1: from the launcher's rights and view to a default pod's.

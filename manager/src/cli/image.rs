@@ -1,15 +1,14 @@
 //! `image`: the store of this machine. A running manager sees what is imported at once.
 
 mod progress;
+mod used;
 mod within;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use innkeeper::paths;
-use innkeeper_images::{Image, Source, Store};
-use innkeeper_proto::v1::Empty;
-use innkeeper_proto::v1::execd_client::ExecdClient;
+use innkeeper_images::{Image, LayerId, Source, Store};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -17,6 +16,7 @@ use super::output::{self, short};
 use super::table::Table;
 use super::{Global, connect};
 use progress::Shown;
+use used::Used;
 
 /// Import, list and remove images.
 #[derive(Debug, Args)]
@@ -69,8 +69,8 @@ impl ImageCommand {
             }
             Action::Ls => blocking(move || list(json, store)).await,
             Action::Rm { name } => {
-                let in_use = sandboxes_run(global).await;
-                blocking(move || remove(json, store, &name, in_use)).await
+                let used = used::by_sandboxes(&connect::state_dir(global)).await;
+                blocking(move || remove(json, store, &name, &used)).await
             }
         }
     }
@@ -124,15 +124,12 @@ fn list(json: bool, store: PathBuf) -> Result<i32, Failure> {
     Ok(0)
 }
 
-fn remove(json: bool, store: PathBuf, name: &str, in_use: bool) -> Result<i32, Failure> {
+fn remove(json: bool, store: PathBuf, name: &str, used: &Used) -> Result<i32, Failure> {
     let store = Store::open(store).map_err(Failure::failed)?;
-    let removed = store.remove(name, &|_| in_use).map_err(Failure::failed)?;
+    let in_use = |layer: &LayerId| used.holds(&layer.to_string());
+    let removed = store.remove(name, &in_use).map_err(Failure::failed)?;
     // What had to stay at an earlier removal can go as well now.
-    let pruned = if in_use {
-        Vec::new()
-    } else {
-        store.prune(&|_| false).map_err(Failure::failed)?
-    };
+    let pruned = store.prune(&in_use).map_err(Failure::failed)?;
     let layers: Vec<String> = removed
         .layers
         .iter()
@@ -150,29 +147,12 @@ fn remove(json: bool, store: PathBuf, name: &str, in_use: bool) -> Result<i32, F
         output::text(&format!("removed {} and {} layers\n", name, layers.len()))?;
         if !removed.in_use.is_empty() {
             output::text(&format!(
-                "{} layers stay, since sandboxes run: remove another image once none does, and they go too\n",
+                "{} layers stay, since sandboxes stand on them: remove another image once none does, and they go too\n",
                 removed.in_use.len()
             ))?;
         }
     }
     Ok(0)
-}
-
-/// Whether any sandbox stands on this store's layers. Which layers each has mounted is known to
-/// its execd alone, so any sandbox counts for all of them.
-async fn sandboxes_run(global: &Global) -> bool {
-    let socket = paths::execd_socket(&connect::state_dir(global));
-    let Ok(mut execd) = ExecdClient::connect(format!("unix://{}", socket.display())).await else {
-        return false;
-    };
-    match execd.list_slots(Empty {}).await {
-        Ok(slots) => slots
-            .get_ref()
-            .slots
-            .iter()
-            .any(|slot| !slot.template_key.is_empty()),
-        Err(_) => true,
-    }
 }
 
 fn document(image: &Image) -> Value {

@@ -118,17 +118,14 @@ pub(super) fn over(route: &Route) -> Status {
     }
 }
 
-/// What an error of execd means to the client: its own words, unless the daemon is gone.
+/// What an error of execd means to the client: its own words, unless it could not be reached.
 pub(super) async fn explain(route: &Route, error: Status) -> Status {
-    let broken = std::error::Error::source(&error).is_some() || error.code() == Code::Unavailable;
+    // The client's end of a connection names what broke it; what execd says itself has no source.
+    let broken = std::error::Error::source(&error).is_some();
+    let ending = broken || error.code() == Code::Unavailable;
     // An ended lease explains every error of its calls.
-    if tokio::time::timeout(
-        if broken { LEARN } else { Duration::ZERO },
-        route.call.over(),
-    )
-    .await
-    .is_ok()
-    {
+    let learn = if ending { LEARN } else { Duration::ZERO };
+    if tokio::time::timeout(learn, route.call.over()).await.is_ok() {
         return over(route);
     }
     if broken {

@@ -395,6 +395,16 @@ async fn a_template_without_a_strategy_is_used_once() {
 }
 
 #[tokio::test]
+async fn what_execd_cannot_do_now_is_said_in_its_words() {
+    let world = World::new().await;
+    let mut manager = world.local.clone();
+    let granted = lease(&mut manager).await;
+    let error = manager.list(path_on(&granted.lease)).await.unwrap_err();
+    assert_eq!(error.code(), tonic::Code::Unavailable);
+    assert_eq!(error.message(), "slot s-1 is busy: resetting");
+}
+
+#[tokio::test]
 async fn wrong_requests_are_usage_errors() {
     let world = World::new().await;
     let mut manager = world.local.clone();

@@ -117,6 +117,16 @@ impl Templates {
     }
 }
 
+/// The image layers of a template that was ever known in a state directory, by name; None where
+/// there is no record of it that can be read.
+pub fn layers(state_dir: &Path, key: &str) -> Option<Vec<String>> {
+    let path = crate::paths::manager_dir(state_dir)
+        .join("templates")
+        .join(format!("{key}.json"));
+    let stored: Stored = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    Some(stored.ground.image.layers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,3 +59,35 @@ fn ignored_signals_and_the_umask_of_a_caller_do_not_show() {
     assert!(usual.contains("SigIgn"), "{usual}");
     assert_eq!(seen(&inn, "trap '' INT QUIT HUP CHLD; umask 077"), usual);
 }
+
+#[test]
+fn a_doctor_that_is_told_to_end_leaves_no_daemon() {
+    needs_sandboxes!("a_doctor_that_is_told_to_end_leaves_no_daemon");
+    let inn = Inn::new();
+    let mut doctor = inn
+        .command(["doctor", "--json"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("started");
+    inn.until("its daemon starts", || {
+        let ended = doctor.try_wait().expect("its state").is_some();
+        if ended || !inn.daemons().is_empty() {
+            Ok(())
+        } else {
+            Err("none runs".to_owned())
+        }
+    });
+    let pid = rustix::process::Pid::from_child(&doctor);
+    // It may have ended by itself, and is to have left nothing then either.
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    doctor.wait().expect("reaped");
+    inn.until("its daemon has ended", || {
+        let left = inn.daemons();
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
+    });
+}

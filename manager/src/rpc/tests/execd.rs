@@ -229,7 +229,7 @@ impl Execd for Echo {
         absent()
     }
     async fn list(&self, _: Request<v1::PathRequest>) -> Result<Response<v1::FileList>, Status> {
-        absent()
+        Err(Status::unavailable("slot s-1 is busy: resetting"))
     }
     async fn read_file(
         &self,
