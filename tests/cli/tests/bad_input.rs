@@ -211,7 +211,7 @@ fn a_lease_of_a_missing_image_and_a_wrong_template() {
         .fails(2, "write rights pod or user");
     let template = inn.file("t.yaml", "{strategy: sliced, supply: {carry: any}}\n");
     inn.run(["lease", "t", "--template", template.to_str().unwrap()])
-        .fails(1, "cannot be run here");
+        .fails(2, "supply.carry must be own");
     inn.line("exec no-such-lease -- true")
         .fails(125, "no-such-lease");
     inn.line("return no-such-lease").fails(1, "no-such-lease");
