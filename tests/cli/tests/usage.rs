@@ -36,7 +36,6 @@ fn what_is_not_there_yet_says_so() {
     for line in [
         "snapshot create l n",
         "snapshot ls",
-        "fuzz --image i",
         "replay t --out d",
         "size t --out d",
         "top",
