@@ -66,14 +66,17 @@ impl Stay {
         inplace::kill_all(&proc, &self.own.list(), by).map_err(|e| text(&e))
     }
 
-    /// Waits until nothing of the guest is left. Cancel safe.
+    /// Waits until nothing of the guest is left. Where the spawner is gone, which nobody outlives,
+    /// everything is killed once more: then this daemon ends, and with it all of the container. Cancel
+    /// safe.
     ///
     /// # Errors
-    /// When the spawner is gone.
+    /// When /proc cannot be read.
     pub async fn empty(&self) -> io::Result<()> {
         loop {
             match tokio::time::timeout(AGAIN, self.spawner.await_empty()).await {
-                Ok(done) => return done.map_err(io::Error::other),
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(_)) => return self.kill(),
                 Err(_) => self.kill()?,
             }
         }
