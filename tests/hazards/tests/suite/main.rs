@@ -87,7 +87,7 @@ fn sampled(pair: Pair, tests: Vec<Trial>) -> Vec<Trial> {
 }
 
 /// One test in so many.
-const PART: usize = 8;
+const PART: usize = 16;
 
 fn place_of(pair: Pair) -> usize {
     let place = PAIRS.iter().position(|one| *one == pair);
