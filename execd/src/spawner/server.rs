@@ -1,7 +1,7 @@
 //! The spawner's end: one loop over the daemon's socket, its children and those of its
 //! commands that have not started yet. Nothing a guest does can block it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -27,8 +27,10 @@ struct Server {
     starting: HashMap<u64, Entrant>,
     /// Requests by the pid of their running command.
     running: HashMap<i32, u64>,
-    /// Pidfds of live inits by pid, to end all sandboxes when the daemon is gone.
-    inits: HashMap<i32, OwnedFd>,
+    /// Pids of live inits, to end all sandboxes when the daemon is gone. Each stays that
+    /// process's until it is reaped here. No descriptors: the table of descriptors of every
+    /// later pid 1 is as large as this process's, and `/proc/1/status` shows how large.
+    inits: HashSet<i32>,
     /// In a pod, what belongs to the daemon, and who waits until there is nothing else.
     pod: Option<pod::Vigil>,
 }
@@ -87,12 +89,12 @@ fn run(socket: OwnedFd, proc: OwnedFd, pod: Option<pod::Vigil>, filter: Filter) 
         filter,
         starting: HashMap::new(),
         running: HashMap::new(),
-        inits: HashMap::new(),
+        inits: HashSet::new(),
         pod,
     };
     while server.turn(children.as_fd())? {}
-    for pidfd in server.inits.values() {
-        let _ = process::signal(pidfd.as_fd(), libc::SIGKILL);
+    for pid in server.inits {
+        let _ = process::pidfd(pid).and_then(|pidfd| process::signal(pidfd.as_fd(), libc::SIGKILL));
     }
     Ok(())
 }
@@ -193,9 +195,7 @@ impl Server {
             }
             Request::StandBy(spec) => {
                 build::stand_by(&spec, fds, &self.filter).map(|(pid, pidfd, channel)| {
-                    if let Ok(kept) = pidfd.try_clone() {
-                        self.inits.insert(pid, kept);
-                    }
+                    self.inits.insert(pid);
                     (Reply::Forked { pid }, vec![pidfd, channel])
                 })
             }
@@ -279,7 +279,7 @@ impl Server {
     /// A child has ended: an init, a command, or one that only entered. It is reaped only
     /// after what was said of it has been heard, since its pidfd is taken then.
     fn ended(&mut self, pid: i32) -> io::Result<()> {
-        if !self.running.contains_key(&pid) && !self.inits.contains_key(&pid) {
+        if !self.running.contains_key(&pid) && !self.inits.contains(&pid) {
             while let Some((id, entrant)) = self.starting.iter().find(|(_, e)| e.is_unknown()) {
                 let id = *id;
                 entrant.wait();
