@@ -38,10 +38,10 @@ pub(super) const CASES: &[Neighbour] = &[
     ),
     Neighbour::open(
         "B26-loader-replaced",
-        "cp /bin/true /tmp/t; l=$(readlink -f /lib64/ld-linux-x86-64.so.2); cp -a $l /tmp/l; printf garbage >$l.new; \
+        "cp /bin/true /tmp/t; l=$(readlink -f /lib64/ld-linux-x86-64.so.2); cp -a $l /tmp/l; cp -a $l $l.new; printf garbage >>$l.new; \
          ln -sf /tmp/t /usr/local/bin/ls; mkdir -p /etc/ld.so.conf.d; echo /tmp >/etc/ld.so.conf.d/0.conf; ldconfig; \
          echo 'LD_PRELOAD=/tmp/x.so' >>/etc/environment; mv $l.new $l",
-        "head -c 7 \"$(echo /usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2)\" | { read -r x; test \"$x\" = garbage; }",
+        "test \"$(tail -c 7 \"$(readlink -f /lib64/ld-linux-x86-64.so.2)\")\" = garbage",
     ),
     Neighbour::open(
         "B26-shell-replaced",
