@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use innkeeper_test_local::House;
+use innkeeper_test_local::{House, soak};
 
 /// One way of making sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,24 @@ impl Pair {
         Self { strategy, rights }
     }
 
+    /// Whether a rollout's changes are undone one by one.
+    pub fn is_in_place(self) -> bool {
+        self.strategy == "in-place"
+    }
+
     /// What a machine gives whose root runs `serve` without options.
     pub fn is_default(self) -> bool {
         self == PAIRS[0]
     }
 
-    /// What a manager says that cannot make sandboxes so.
+    /// Why it is not tried here: what a manager says that cannot make sandboxes so, or what these
+    /// tests lack.
     pub fn refused(self) -> Option<String> {
+        if self.is_in_place() && !soak() {
+            let sentence = "what two containers of this form differ in is not listed yet: it is tried \
+                with INNKEEPER_SOAK=1 only";
+            return Some(sentence.to_owned());
+        }
         if self.is_default() || innkeeper_test_cli::unfit().is_some() {
             return None;
         }

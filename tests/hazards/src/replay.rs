@@ -36,7 +36,9 @@ pub fn replay(ground: &Ground, case: &Case) {
                 (&slot, &json!(1)),
                 "another sandbox than the one that was reset"
             );
-            let left = before.differences(&View::of(&next));
+            let mut left = before.differences(&View::of(&next));
+            // In place, `/` is a disk of the machine, on which others write as well.
+            left.retain(|found| !(ground.pair.is_in_place() && found.starts_with("free ")));
             assert!(left.is_empty(), "called clean, and differs: {left:#?}");
             compare(&fresh, &next.list());
             next.discard();
