@@ -90,7 +90,7 @@ mod tests {
         let mut builder = Builder::new(&directory(0o755)).unwrap();
         let outside = builder.add(b"a", &file(0o644)).unwrap();
         builder.add(b"srv", &directory(0o750)).unwrap();
-        builder.add(b"work", &directory(0o700)).unwrap();
+        builder.add(b"repo", &directory(0o700)).unwrap();
         builder.add(b"deep", &directory(0o711)).unwrap();
         let first = builder.add(b"one", &file(0o600)).unwrap();
         builder.leave().unwrap();
@@ -105,27 +105,27 @@ mod tests {
 
     #[test]
     fn holds_the_directory_and_those_above_it() {
-        let upper = prefilled(&merged(false), b"srv/work").unwrap().unwrap();
+        let upper = prefilled(&merged(false), b"srv/repo").unwrap().unwrap();
         let paths: Vec<_> = upper.entries().map(|(path, _)| path).collect();
         let expected: [&[u8]; 6] = [
             b"",
             b"srv",
-            b"srv/work",
-            b"srv/work/deep",
-            b"srv/work/deep/one",
-            b"srv/work/two",
+            b"srv/repo",
+            b"srv/repo/deep",
+            b"srv/repo/deep/one",
+            b"srv/repo/two",
         ];
         assert_eq!(paths, expected);
         let opaque = |path: &[u8]| !upper.get(path).unwrap().xattrs.is_empty();
-        assert!(opaque(b"srv/work"));
-        assert!(!opaque(b"srv") && !opaque(b"srv/work/deep"));
+        assert!(opaque(b"srv/repo"));
+        assert!(!opaque(b"srv") && !opaque(b"srv/repo/deep"));
         assert_eq!(upper.get(b"srv").unwrap().mode, 0o750);
-        assert_eq!(upper.hard_links(b"srv/work/two").len(), 2);
+        assert_eq!(upper.hard_links(b"srv/repo/two").len(), 2);
     }
 
     #[test]
     fn what_cannot_have_been_copied_gives_none() {
-        assert!(prefilled(&merged(true), b"srv/work").unwrap().is_none());
+        assert!(prefilled(&merged(true), b"srv/repo").unwrap().is_none());
         for path in [&b""[..], b"x", b"srv/none"] {
             assert!(prefilled(&merged(false), path).unwrap().is_none());
         }
