@@ -29,9 +29,12 @@ LIMIT_S = 1500
 def checks() -> list[Tier]:
     """What is looked at besides the test programs."""
     lints = ["cargo", "clippy", "--locked", *cargo.PROFILE, "--workspace", "--all-targets", "--", "-D", "warnings"]
+    # What the demo builds.
+    least = ["cargo", "check", "--locked", *cargo.PROFILE, "-p", "execd", "-p", "innkeeper", "--no-default-features"]
     return [
         Tier("format", ["cargo", "fmt", "--all", "--", "--check", "--color", "never"], ROOT, single=True),
         Tier("lints", lints, ROOT, single=True),
+        Tier("least features", least, ROOT, single=True),
         Tier("tiers", ["python3", "said_test.py"], HERE),
         Tier("recipes", ["python3", "oci_test.py"], ROOT / "fixtures/images"),
     ]
